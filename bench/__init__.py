@@ -1,10 +1,10 @@
-"""Commands that measure the site and put it under load. For development; the site imports none of them.
+"""Commands that measure the site and put it under load. They are for development; the site imports none of them.
 
   .venv/bin/python -m bench.reliability.kills      kill -9 at random points, and what is lost
   .venv/bin/python -m bench.reliability.endurance  thousands of answers in a row, and what grows
-  .venv/bin/python -m bench.reliability.zoo        hostile files in one burst, with harmless ones among them
+  .venv/bin/python -m bench.reliability.zoo        hostile files at once, with harmless files among them
 
-Each starts its own site with `manage.py serve`, on a fresh data directory and a loopback port, and stops it.
+Each starts its own site with `manage.py serve`, on a new data directory and a loopback port, and stops it.
 """
 
 import json
@@ -15,5 +15,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
 def build_environment(**values: object) -> dict[str, str]:
-    """Return an environment in which processes of the site have other values of constant settings."""
+    """Return environment variables that give the site's processes other values of constant settings."""
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

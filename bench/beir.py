@@ -1,4 +1,4 @@
-"""Read test sets in BEIR's format: a corpus, queries, and judgements of which documents answer them. PURE."""
+"""Read test sets in BEIR's format: a corpus, queries, and judgements of which documents answer them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """A document of a corpus, without characters that PostgreSQL cannot store. ``title`` may be empty."""
+    """A document of a corpus. PostgreSQL can store its characters. ``title`` may be empty."""
 
     id: str
     title: str
@@ -33,7 +33,7 @@ class CorpusDocument:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query with the grades of its judged documents. At least one grade is above 0."""
+    """A query, and the documents that people judged with their grades. At least one grade is above 0."""
 
     id: str
     text: str
@@ -44,7 +44,7 @@ class JudgedQuery:
 class TestSet:
     """A corpus and its judged queries, both in file order.
 
-    ``language`` is a code, a name or empty, as the set's description says. ``unknown_documents`` counts relevant
+    ``language`` is a code or name from the set's description, or empty. ``unknown_documents`` is the number of relevant
     documents that the corpus does not contain.
     """
 
@@ -57,16 +57,16 @@ class TestSet:
     unknown_documents: int = 0
 
 
-# The first file that exists is read: first names of this project, then names of the published BEIR sets.
+# The first of these files that exists is read. Two are names in this project, two are names in the published BEIR sets.
 JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 
 
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
-    """Read the test set in ``folder``. It is named after the folder.
+    """Read the test set in ``folder``, and name it after the folder.
 
-    ``judgements`` is the path of the judgements; by default the first file in ``JUDGEMENTS`` that exists. Files for a
-    split contain the queries of the whole set, so queries without a judgement are left out, and judgements without a
-    query. Raises: UnreadableTestSet, which names the file and the line.
+    ``judgements`` is a file; by default the first one in ``JUDGEMENTS`` that exists. Files of BEIR contain the queries
+    of all splits, so queries without a judgement are left out, and judgements without a query. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(read_corpus(folder))
     path = _find_judgements_file(folder, judgements)
@@ -87,7 +87,7 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
     """Yield the documents of the set in ``folder``. Raises: UnreadableTestSet, also if there is no document."""
     path, is_empty = folder / CORPUS, True
     for where, identifier, row in parse_identified_objects(read_lines(path)):
-        with naming(where):
+        with name_place_in_errors(where):
             title, text = (make_storable(_parse_string(value)) for value in (row.get("title", ""), row["text"]))
             yield CorpusDocument(identifier, title, text)
         is_empty = False
@@ -96,9 +96,12 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
 
 
 def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and text of all queries of the set in ``folder``, also unjudged ones. Raises: UnreadableTestSet."""
+    """Yield the id and text of all queries of the set in ``folder``, also without judgements.
+
+    Raises: UnreadableTestSet.
+    """
     for where, identifier, row in parse_identified_objects(read_lines(folder / QUERIES)):
-        with naming(where):
+        with name_place_in_errors(where):
             yield identifier, make_storable(_parse_string(row["text"]))
 
 
@@ -111,7 +114,7 @@ def _find_judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the place and the text of each line that is not blank. Raises: UnreadableTestSet."""
+    """Yield each line that is not blank, after its place (file and number). Raises: UnreadableTestSet."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -120,13 +123,13 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place and the content of each JSON object. Raises: UnreadableTestSet."""
+    """Yield the JSON object of each line, after its place (file and number). Raises: UnreadableTestSet."""
     return parse_objects(read_lines(path))
 
 
 @contextmanager
-def naming(where: str) -> Iterator[None]:
-    """Turn errors about missing or wrong values in the block into UnreadableTestSet, with the place ``where``."""
+def name_place_in_errors(where: str) -> Iterator[None]:
+    """Replace errors about missing or wrong values in the block by UnreadableTestSet, which names the place."""
     try:
         yield
     except KeyError as error:
@@ -159,5 +162,5 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
 def _read_language(path: Path) -> str:
     if not path.is_file():
         return ""
-    with naming(str(path)):
+    with name_place_in_errors(str(path)):
         return str(json.loads(path.read_text(encoding="utf-8-sig")).get("language") or "")

@@ -1,6 +1,6 @@
 """Write a whole collection in one transaction: documents, texts, chunks and statistics.
 
-Words and lengths are counted once, at the end. For thousands of short texts, counting each document takes minutes.
+Words and lengths are counted once, at the end, because counting after each of thousands of short texts takes minutes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to write. ``index_fingerprint`` is stored with its text, and says how the chunks were made."""
+    """A document to write. ``index_fingerprint`` is a hash of how its chunks were made, stored with its text."""
 
     source: str
     title: str
@@ -58,8 +58,8 @@ def replace_documents(
 ) -> None:
     """Replace all documents of the collection, in one transaction.
 
-    Term weights depend on the mean length of the chunks. Unless ``exact``, a mean that differs by up to a tenth is
-    used, because else all rows are written twice.
+    Term weights depend on the mean length of the chunks. Unless ``exact``, an estimate is used if it differs by at most
+    a tenth, because otherwise all rows are written twice.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -78,7 +78,7 @@ def replace_documents(
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
-    """Return a hash of ``parts`` and of all else that the index of the collection depends on."""
+    """Return a hash of ``parts`` and everything else that the index of the collection depends on."""
     site = (
         ANALYSIS_VERSION,
         embedder.name,
@@ -97,7 +97,7 @@ def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
 
 
 def vacuum_tables() -> None:
-    """Run VACUUM and ANALYZE, so that PostgreSQL does not run them while searches are timed."""
+    """Run VACUUM and ANALYZE now, so that PostgreSQL does not run them while searches are timed."""
     vacuum = "ANALYZE" if connection.in_atomic_block else "VACUUM (ANALYZE)"
     with connection.cursor() as cursor:
         for model in (Chunk, ChunkEmbedding, Document, DocumentText, Lexeme):
@@ -106,7 +106,7 @@ def vacuum_tables() -> None:
 
 def clear(collection: Collection) -> None:
     with transaction.atomic():
-        # Chunks are deleted first, because deleting a document subtracts the words of its chunks one by one.
+        # Deleting a document subtracts the words of its chunks one by one, so the chunks are deleted first.
         Chunk.objects.filter(collection=collection).only("pk").delete()
         Lexeme.objects.filter(collection=collection).delete()
         Document.objects.filter(collection=collection).only(

@@ -29,21 +29,21 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# Increase it when this module loads differently. Collections with another version are then loaded again.
+# Increase this number when this module loads differently. Collections with another number are then loaded again.
 LOADING_VERSION = 2
 LONGEST_TITLE = 500
 LONGEST_SLUG = 50
-# A longer text is cut. PostgreSQL allows 1 MB for a `tsvector`, and pgvector 16,000 terms for a `sparsevec`.
+# Longer texts are cut. PostgreSQL allows 1 MB for a `tsvector`, and pgvector 16,000 terms for a `sparsevec`.
 ONE_CHUNK_CHARACTERS = 20_000
 
-# Takes title, text and language; returns the text to store, and its chunks without vectors.
 _Cut = Callable[[str, str, str], tuple[str, tuple[NewChunk, ...]]]
 
 
 def choose_configuration(test_set: TestSet, language: str = "") -> str:
-    """Return the text-search configuration for ``language``, or else for the set's description or the end of its name.
+    """Return the PostgreSQL text-search configuration for ``language``, or else for the test set.
 
-    English is the default. Raises: EvaluationError for a language that the site does not have.
+    The set's language is in its description or at the end of its name; the default is English. Raises: EvaluationError
+    for a language that the site does not have.
     """
     wanted = (language or test_set.language).casefold()
     if not wanted:
@@ -56,11 +56,11 @@ def choose_configuration(test_set: TestSet, language: str = "") -> str:
     return CONFIGURATION_BY_CODE[wanted].value
 
 
-def load(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
-    """Return a collection with the set's corpus. It is loaded in one transaction, unless an equal one exists.
+def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
+    """Return a collection with the set's documents. Unless an equal one exists, it is written in one transaction.
 
-    Each document is one chunk, as in published figures; the embedder reads only its beginning. If ``chunked``
-    is set, documents are cut like uploaded text. The collection is not public.
+    Each document is one chunk, as in published figures; the embedder reads only its beginning. If ``chunked``,
+    documents are cut like uploaded text. The collection is not public.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_make_slug(test_set.name, chunked),
@@ -146,7 +146,7 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
         extracted = extraction.extract(text.encode(), f"{slugify(title) or 'document'}.txt")
     except DocumentRejected:
         return text, ()
-    # The title is part of each chunk's text for the embedder, so it must fit too.
+    # Each chunk's text for the embedder contains the title, so the title must be short enough too.
     extracted = replace(extracted, title=title)
     embedder = embedder_choice.get_embedder()
     questions = backends.get_question_generator()
@@ -181,7 +181,6 @@ def _add_vectors(
     embedder: Embedder,
     progress: Callable[[int, int], None],
 ) -> list[NewDocument]:
-    """Add a vector to each chunk, and return the documents. Vectors of equal chunks of an earlier load are reused."""
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)

@@ -25,7 +25,7 @@ _SETTLED_MS = 1500
 _CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
 
-def visit(browser: Browser, address: str, width: int, height: int) -> tuple[float, int]:
+def measure_page_load(browser: Browser, address: str, width: int, height: int) -> tuple[float, int]:
     """Return the milliseconds to the largest contentful paint and the bytes received, without a cache."""
     context = browser.new_context(viewport={"width": width, "height": height})
     page = context.new_page()
@@ -53,7 +53,7 @@ def main(address: str) -> None:
         installed = next(filter(None, map(shutil.which, _CHROMIUMS)), None)
         browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
         for name, (width, height) in WINDOWS.items():
-            visits = [visit(browser, address, width, height) for _ in range(VISITS)]
+            visits = [measure_page_load(browser, address, width, height) for _ in range(VISITS)]
             times = [milliseconds for milliseconds, _ in visits]
             print(
                 f"{name}: largest contentful paint {statistics.median(times):.0f} ms (at most {max(times):.0f}), "

@@ -1,4 +1,4 @@
-"""Test how well the support of sentences separates answers labelled as hallucinated from others. PURE.
+"""Test how well the support of sentences separates answers that people labelled as hallucinated from others.
 
 Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
 people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from bench.beir import naming, parse_strings, read_objects
+from bench.beir import name_place_in_errors, parse_strings, read_objects
 from bench.reporting import Report
 from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
 from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
 from evaluation.exceptions import UnreadableTestSet
 
-# In characters. A shorter overlap is ignored, because spans often include the full stop of another sentence.
+# Shorter overlaps, in characters, are ignored, because spans often include the full stop of another sentence.
 LEAST_OVERLAP = 3
 
 _WORD = re.compile(r"\w+")
@@ -26,7 +26,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer with its passages and human labels. ``spans`` are starts and ends of marked text."""
+    """An answer with its passages and labels by people. ``spans`` are starts and ends of the words they marked."""
 
     passages: tuple[str, ...]
     text: str
@@ -50,8 +50,6 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """Sentences below the threshold (``marked``), compared with sentences that people marked (``bad``)."""
-
     sentences: int
     bad: int
     marked: int
@@ -73,7 +71,7 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     """
     answers = []
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
             answers.append(LabelledAnswer(parse_strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:
@@ -82,14 +80,14 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
 
 
 def word_share(answer: LabelledAnswer) -> float:
-    """Return the baseline: the share of the answer's words that are in a passage; 1 without words."""
+    """Return the share of the answer's words that a passage contains, a simple baseline; 1 for no words."""
     words = _WORD.findall(answer.text.lower())
     held = set(_WORD.findall(" ".join(answer.passages).lower()))
     return sum(word in held for word in words) / len(words) if words else 1.0
 
 
 def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_: None) -> list[JudgedAnswer]:
-    """Return each answer, in order, with the support of its sentences by all its passages."""
+    """Return the answers in order, each with how well all its passages support its sentences."""
     judged = []
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer = SupportScorer([cut_passage(marker, text) for marker, text in enumerate(passages, start=1)])

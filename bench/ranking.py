@@ -24,7 +24,7 @@ METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 @dataclass(slots=True)
 class MethodRun:
-    """One method on one set: each metric's value per query, and the milliseconds of each stage."""
+    """The results of one search method on one test set: each metric's value per query, and milliseconds per stage."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
@@ -50,12 +50,12 @@ def rerankers() -> tuple[str, ...]:
 
 
 def check_depth() -> None:
-    """Raise EvaluationError if the site's searches return fewer candidates than the metrics need."""
+    """Raise EvaluationError if the site's searches return fewer results than the metrics need."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
 
 
-def run(
+def measure_rankings(
     test_set: TestSet,
     collection: Collection,
     methods: Sequence[str],
@@ -64,11 +64,11 @@ def run(
     limit: int | None,
     report: Report,
 ) -> SetRun:
-    """Search the first ``limit`` queries with each method and ``reranker``.
+    """Search the first ``limit`` queries with each method and ``reranker``. Return the values of the metrics.
 
-    None for ``reranker``: `default` uses its profile's, the other methods none. The methods take turns at being first,
-    because later ones profit from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed, or if
-    the collection changed; the errors of `search()`.
+    If ``reranker`` is None, `default` uses its profile's, the other methods none. The methods take turns at being
+    first, because later ones profit from warm caches. Raises: UntrustworthyRun if a retriever or the reranker failed,
+    or if the collection changed; the errors of `search()`.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)

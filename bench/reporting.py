@@ -1,5 +1,3 @@
-"""Write figures as Markdown tables, and put them into a page. Imports no Django."""
-
 from __future__ import annotations
 
 import re
@@ -9,7 +7,7 @@ from pathlib import Path
 
 from evaluation.exceptions import EvaluationError
 
-# Gets the current work, the number of finished units, and of all units.
+# Progress functions get a description of the work, the number of finished items, and the number of all.
 Report = Callable[[str, int, int], None]
 
 
@@ -35,7 +33,7 @@ def replace_section(page: Path, name: str, text: str) -> None:
 
 
 def format_figure(value: float) -> str:
-    """Format a number with three decimals, and without a zero before the point: .717, −.026, 1.000."""
+    """Format a number with three decimals and without the zero before the point: .717, −.026, 1.000."""
     text = f"{abs(value):.3f}"
     text = text[1:] if text.startswith("0") else text
     return f"−{text}" if value < 0 and text.strip(".0") else text
@@ -48,7 +46,7 @@ def format_interval(mean: float, low: float, high: float) -> str:
 
 
 def parse_positive(text: str) -> int:
-    """Parse an argument that is a whole number above 0. Raises: ArgumentTypeError."""
+    """Parse a command-line argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

@@ -1,7 +1,7 @@
 """Measure pages of a running site while many searches arrive at once.
 
 ``python -m bench.rush http://127.0.0.1:8000 FOLDER`` sends the queries of a set in BEIR's format. The site must allow
-this number of searches a minute (``ASK_RATE=10000/min``).
+all of them in one minute (``ASK_RATE=10000/min``).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ PAGES = ("/", "/healthz")
 
 @dataclass(slots=True)
 class RushRun:
-    """Seconds of the searches, by status, and of the pages that were opened meanwhile."""
+    """The seconds of searches, by status, and of pages that were opened during the searches."""
 
     searches: dict[int, list[float]] = field(default_factory=dict)
     pages: dict[str, list[float]] = field(default_factory=dict)
     failed_pages: Counter[int] = field(default_factory=Counter)
 
 
-async def rush(client: httpx2.AsyncClient, questions: list[str], measured: RushRun) -> None:
-    """Send all questions at once, and open the pages until the last one is answered."""
+async def search_all_at_once(client: httpx2.AsyncClient, questions: list[str], measured: RushRun) -> None:
+    """Send all questions at once, and open pages until the last question is answered."""
 
     async def search(question: str) -> None:
         started = time.perf_counter()
@@ -62,9 +62,9 @@ async def measure(address: str, queries: list[str]) -> RushRun:
     limits = httpx2.Limits(max_connections=SEARCHES + 100)
     async with httpx2.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
         for number in range(ROUNDS + 1):
-            # The first round brings the data into memory.
+            # The first round only brings the data into memory, so its times are dropped.
             of_round = RushRun() if number == 0 else measured
-            await rush(client, queries[number * SEARCHES : (number + 1) * SEARCHES], of_round)
+            await search_all_at_once(client, queries[number * SEARCHES : (number + 1) * SEARCHES], of_round)
             await asyncio.sleep(PAUSE_SECONDS)
     return measured
 

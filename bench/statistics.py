@@ -1,5 +1,3 @@
-"""Statistics of measurements on public sets. PURE."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,7 +10,7 @@ from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
 def bootstrap(
     estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return the estimate with its bootstrap interval, for a figure that is not a mean.
+    """Return the estimate with its 95 % bootstrap interval, for a figure that is not a mean.
 
     ``resample`` draws a sample and returns its figure; None leaves the sample out.
     """
@@ -24,9 +22,9 @@ def bootstrap(
 def paired_difference(values: Sequence[float], baseline: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """Return the mean difference of two methods on the same queries, with its 95 % interval.
 
-    Differences of single queries are drawn, so a query that is hard for both methods does not widen the interval. An
-    interval without 0 is a difference beyond chance. Raises: ValueError for different lengths, or without values.
-    Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    Samples are drawn from the differences of single queries, so a query that is hard for both methods does not widen
+    the interval. An interval without 0 is a difference beyond chance. Raises: ValueError for different lengths, or
+    without values. Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
     """
     if len(values) != len(baseline):
         raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
@@ -47,15 +45,14 @@ def auroc(positive: Sequence[bool], scores: Sequence[float]) -> float:
     if not positives or not negatives:
         raise ValueError("An area under the curve needs a positive and a negative.")
     _, place, counts = np.unique(np.asarray(scores, np.float64), return_inverse=True, return_counts=True)
-    # Equal scores get the mean of their ranks, from 1.
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
-    """Return the AUROC with its 95 % bootstrap interval. Positives and negatives are drawn apart.
+    """Return the AUROC with its 95 % bootstrap interval. Positives and negatives are drawn separately.
 
-    Raises: as :func:`auroc`.
+    Raises: the errors of :func:`auroc`.
     """
     labels, values = np.asarray(positive, dtype=bool), np.asarray(scores, np.float64)
     yes, no = values[labels], values[~labels]
@@ -71,12 +68,12 @@ def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resampl
 def refusal_precision(
     unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """Return the share of unanswerable questions among the refused ones, if both kinds were equally frequent.
+    """Return which share of refused questions is unanswerable, as if both kinds of questions were equally many.
 
-    The arguments say for each question of a kind whether it was refused. The precision is r / (r + w): r and w are the
-    refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the questions
-    of both kinds; samples without a refusal are left out. None without a refusal. Raises: ValueError for a kind without
-    questions.
+    Each argument has for each question of one kind whether it was refused. The precision is r / (r + w): r and w are
+    the refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the
+    questions of both kinds; samples without a refusal are left out. None without a refusal. Raises: ValueError for a
+    kind without questions.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.answering.model_trial import try_out
+from chat.answering.model_trial import run_model_trial
 from chat.conversations import rights
 from chat.curation.mending import MendingAdmin
 from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
@@ -129,7 +129,6 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
     ]
     list_select_related = ["feedback", "collection"]
     list_per_page = 50
-    # A full count would need a second query over all answers.
     show_full_result_count = False
     search_fields = ["question", "text"]
     ordering = ["-created_at"]
@@ -246,7 +245,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         return name
 
     def clean(self) -> dict[str, object]:
-        """Refuse an address to which sources may not connect, unless it is the address in OPENAI_BASE_URL."""
+        """Refuse a server's address in a private network, unless it is the address in OPENAI_BASE_URL."""
         given = super().clean() or self.cleaned_data
         address = given["base_url"] = str(given.get("base_url", "")).rstrip("/")
         try:
@@ -279,7 +278,7 @@ class LanguageModelAdmin(PageAdmin):
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         model = get_object_or_404(LanguageModel, pk=pk)
-        context = {"model": model, "tried": try_out(model)}
+        context = {"model": model, "tried": run_model_trial(model)}
         return self.render_page(request, "languagemodel/tested", _t("Test of %s") % model, context)
 
 

@@ -1,6 +1,7 @@
 """Count the questions, tokens and cost of each user today. Visitors without an account have rate limits instead.
 
-Questions beyond their limit are rejected. Beyond the limit of tokens or cost, answers quote documents.
+Questions beyond their limit are rejected. Beyond the limit of tokens or cost, no model is asked: answers quote
+documents.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Budget:
 
 
 def find_budget(user: AnyUser | None) -> Budget | None:
-    """Return the user's limits and their use today; None if the user has no limits."""
+    """Return the user's daily limits and how much of them is used; None if the user has no limits."""
     limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
         return None
@@ -111,7 +112,7 @@ def spend_question(user: AnyUser) -> None:
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Return whether the user has budget left for a language model. Answers in progress are not counted yet."""
+    """Return whether the user has tokens and money left for a language model, apart from answers in progress."""
     budget = find_budget(user)
     return budget is None or budget.model_share is None or not budget.model_share.is_spent
 
@@ -143,7 +144,7 @@ def _count_seconds_to_tomorrow() -> int:
 
 
 class QuestionThrottle(CountedTogether):
-    """A rate limit for questions on pages. It uses the same counter as the rate limit of the API."""
+    """A rate limit for questions on pages. Questions to the API count towards the same limit."""
 
     scope = "ask"
 

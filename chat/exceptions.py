@@ -4,7 +4,7 @@ from core.exceptions import ModelFailed
 
 
 class InvalidQuestion(Exception):
-    """An error: the question cannot be answered as it is. The user reads the message."""
+    """An error: the question cannot be answered in this form. The user reads the message."""
 
     def __init__(self, message: str, field: str = "question") -> None:
         super().__init__(message)
@@ -12,7 +12,7 @@ class InvalidQuestion(Exception):
 
 
 class AskLater(Exception):
-    """An error: the question cannot be answered now. The user reads the message."""
+    """An error: the question cannot be answered now, but later. The user reads the message."""
 
     status: int
 
@@ -38,7 +38,10 @@ class TablesUnavailable(Exception):
 
 
 class AnswerWithheld(ModelFailed):
-    """An error: the model's text quotes the rules of its prompt (`prompt`) or names its function (`function`)."""
+    """An error: the model's text gives away what it must not show, so it is withheld.
+
+    The message is `prompt` for the rules of the prompt, and `function` for the name of the site's function.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The model's answer repeated the {reason} of the site and was withheld.")

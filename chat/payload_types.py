@@ -1,4 +1,4 @@
-"""Types of the JSON of answers and events, as the API sends it and rows store it. Pure Python.
+"""Types of the JSON of answers and events, as the API sends it and database rows store it.
 
 Fields that are ``NotRequired`` are missing in rows of earlier releases, unless the class gives another reason.
 """
@@ -26,7 +26,7 @@ class CitedDocumentPayload(_NamedDocumentPayload):
 
 
 class _PagePayload(TypedDict):
-    """A place on a page. ``collection`` is a name. ``page_unit`` says whether ``page`` counts pages or slides."""
+    """A place on a page of a document. ``page_unit`` says whether ``page`` counts pages or slides."""
 
     collection: NotRequired[str]
     section: str
@@ -42,8 +42,8 @@ class PlacePayload(_PagePayload):
 class SourcePayload(PlacePayload):
     """A source of the answer, cited as ``[marker]``.
 
-    ``content`` is ``text[start:end]`` of the document, ``snippet`` its words closest to the question. ``instructions``:
-    the content has sentences that try to instruct a model.
+    ``content`` is ``text[start:end]`` of the document; ``snippet`` has its words closest to the question. If
+    ``instructions`` is true, the content has sentences that try to instruct a model.
     """
 
     marker: int
@@ -67,8 +67,6 @@ class AlternativePayload(PlacePayload):
 
 
 class CitationPayload(_PagePayload):
-    """A checked citation: the JSON of `chat.types.SavedCitation`, which explains the fields."""
-
     chunk_id: int | None
     document: CitedDocumentPayload
     marker: int
@@ -95,8 +93,6 @@ class BestPlacePayload(TypedDict):
 
 
 class StatementPayload(TypedDict):
-    """The JSON of `chat.types.CheckedStatement`, which explains the fields."""
-
     start: int
     end: int
     markers: list[int]
@@ -108,8 +104,6 @@ class StatementPayload(TypedDict):
 
 
 class UsagePayload(TypedDict, total=False):
-    """The JSON of `chat.types.Usage`; empty if no model was asked."""
-
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -117,8 +111,6 @@ class UsagePayload(TypedDict, total=False):
 
 
 class TablePayload(TypedDict):
-    """The JSON of `retrieval.tables.results.ShownTable`, which explains the fields."""
-
     document: DocumentPayload
     caption: str
     columns: list[str]
@@ -171,9 +163,9 @@ class ShownRowsPayload(TypedDict, total=False):
 
 
 class AnswerPayload(ShownRowsPayload):
-    """The fields of an answer that are also added to an OpenAI completion.
+    """The fields of an answer, which an OpenAI completion gets in addition to its own.
 
-    No other field of the completion has these names.
+    No field of the completion has one of these names.
     """
 
     answer: str
@@ -199,14 +191,14 @@ class AnswerPayload(ShownRowsPayload):
 
 
 class CompletedPayload(AnswerPayload):
-    """The event `completed`: a finished answer. The API also replies with it."""
+    """The event `completed`: a finished answer. The API also uses it as a whole reply."""
 
     choices: list[ChoicePayload]
     usage: UsagePayload
 
 
 class ReformulationPayload(TypedDict):
-    """A query that was searched instead of the question, the reason, and the rules or model that wrote it."""
+    """A query that was searched instead of the question, why, and which rules or model wrote it."""
 
     query: str
     reason: str
@@ -214,7 +206,7 @@ class ReformulationPayload(TypedDict):
 
 
 class TraceFieldsPayload(TypedDict):
-    """The fields of the event `searched` that come from the trace."""
+    """The fields of the event `searched` that come from the trace, the record of the search."""
 
     query_class: str
     reformulation: ReformulationPayload | None
@@ -236,20 +228,20 @@ class MarkerPayload(TypedDict):
 
 
 class TokenPayload(TypedDict):
-    """The event `token`. If ``markers`` is missing, every ``[n]`` is a marker."""
+    """The event `token`, a piece of the answer. If ``markers`` is missing, every ``[n]`` is a marker."""
 
     text: str
     markers: NotRequired[list[MarkerPayload]]
 
 
 class QueuedPayload(TypedDict):
-    """The event `queued`: the number of answers in the queue before this one. At 0, the answer is written next."""
+    """The event `queued`: how many answers are in the queue before this one. At 0, this one is written next."""
 
     place: int
 
 
 class FailedPayload(TypedDict):
-    """The event `failed`. Few failures have a ``code``.
+    """The event `failed`. Only some failures have a ``code``.
 
     If ``withheld`` is true, the reader lost the right to read the answer.
     """

@@ -1,4 +1,4 @@
-"""Signals of the chat. The chat does not import their receivers."""
+"""Signals of the chat. Other apps receive them, because the chat may not import those apps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.dispatch import Signal
 
 # Sent after an answer was saved as COMPLETED, with `answer`.
 answer_completed = Signal()
-# Sent when a page shows the scores of an `answer`. Receivers return a list of `PanelScore`.
+# Sent when a page shows the judges' scores of an `answer`. Receivers return a list of `PanelScore`.
 scores_wanted = Signal()
 
 
@@ -16,7 +16,7 @@ scores_wanted = Signal()
 class PanelScore:
     """A judge's score of an answer, 0 to 1. It is None while it is ``pending`` or after an ``error``.
 
-    Only staff see the ``error``.
+    ``error`` is shown only to staff.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Types of all that an answer consists of, from the question to the event. Pure Python."""
+"""Types of all that an answer consists of, from the question to the events."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class ContextSource:
 class CitedWords:
     """A marker of an answer, and the words of the source that it cites.
 
-    The marker is at ``text[marker_start:marker_end]`` of the answer; ``quote`` is ``text[start:end]`` of the document.
-    ``support`` is a number from 0 to 1, or None if it was not measured. If ``verbatim`` is true, the source contains
-    the sentence itself. ``marked_start`` and ``marked_end`` are the range of a longer quotation that is closest to the
-    question.
+    - ``marker_start`` and ``marker_end``: the offsets of the marker in the answer's text.
+    - ``quote``: the document's ``text[start:end]``.
+    - ``support`` is a number from 0 to 1, or None if it was not measured.
+    - ``verbatim``: the source contains the sentence of the answer itself.
+    - ``marked_start`` and ``marked_end``: the part of a longer quotation that is closest to the question.
     """
 
     marker: int
@@ -49,8 +50,6 @@ class CitedWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCitation(CitedWords):
-    """A citation whose marker names a passage that was found."""
-
     passage: Passage
 
 
@@ -68,7 +67,7 @@ class CitedDocument:
 class SavedCitation(CitedWords):
     """A citation as it is saved, streamed, shown on pages and returned by the API.
 
-    ``collection`` is a name. ``page_unit`` says whether ``page`` is the number of a page or a slide.
+    ``collection`` is a name. ``page_unit`` says whether ``page`` counts pages or slides.
     """
 
     chunk_id: int | None
@@ -92,9 +91,9 @@ class BestPlace:
 class CheckedStatement:
     """A checked sentence at ``text[start:end]`` of the answer, without the markers at its end.
 
-    ``support`` is a number from 0 to 1; it and ``supported`` are None if they were not measured. ``reasons`` are the
-    causes of doubt: `number`, `name`, `negation`, `words`, `uncited`. If ``verbatim`` is true, ``best`` contains the
-    sentence itself.
+    ``support`` is a number from 0 to 1; ``supported`` says whether it is enough. Both are None if they were not
+    measured. ``reasons`` are the causes of doubt: `number`, `name`, `negation`, `words`, `uncited`. If ``verbatim`` is
+    true, ``best`` contains the sentence itself.
     """
 
     start: int
@@ -117,7 +116,7 @@ class Verified:
 class Usage:
     """The tokens of a model for one answer, and their cost (None if the model has no price).
 
-    If ``estimated`` is true, the server sent no numbers, so they are computed from the text's length.
+    If ``estimated`` is true, the server sent no numbers, so they follow from the length of the texts.
     """
 
     prompt_tokens: int
@@ -128,7 +127,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The reply to a language model's query of a table. ``text`` cites ``sources``."""
+    """The reply to a language model's query of a table. Its ``text`` cites ``sources``."""
 
     text: str
     sources: tuple[ContextSource, ...]
@@ -137,7 +136,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A model's call and its result.
+    """A function call by a model, and its result.
 
     ``arguments`` are as the model wrote them; ``document_id`` is None after a failure.
     """
@@ -149,18 +148,19 @@ class TracedCall:
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """The state of an answer while it is written: the result of the search, and the text's properties so far.
+    """The state of an answer while it is written: the result of the search, and facts about the text so far.
 
-    ``question`` can be understood without the conversation. ``results`` are the hits with the text around them, best
-    first. ``sources`` are the texts that the answer can cite: a quotation cites the results, a model the blocks of the
-    context; rows of a ``computed`` answer come first. ``table`` is shown below the answer. ``confidence`` is the
-    probability in ``evidence``.
-
-    ``usage`` is None before a model is called. If ``cut_off`` is true, the text ends too early. If ``filtered`` is
-    true, the server's content filter stopped it. If ``looped`` is true, the model repeated itself. If ``has_machinery``
-    is true, thoughts or function calls were removed from the text. ``withheld`` is the reason why the text must not be
-    shown. ``left_out`` are the markers of the sources that did not fit into the prompt. ``dialogue`` are the messages
-    to and from the model; it is empty if the model called functions.
+    - ``question`` can be understood without the conversation.
+    - ``results`` are the search results with the text around them, best first.
+    - ``sources`` are the texts that the answer can cite: for a quotation the results, for a model merged blocks of
+      them. Rows of a ``computed`` answer come first.
+    - ``table`` is shown below the answer. ``confidence`` is the probability in ``evidence``.
+    - ``usage`` is None before a model is called.
+    - ``cut_off``: the text ends too early. ``filtered``: the server's content filter stopped it. ``looped``: the model
+      repeated itself. ``has_machinery``: thoughts or function calls were removed.
+    - ``withheld`` is the reason why the text must not be shown.
+    - ``left_out`` are the markers of the sources that did not fit into the prompt.
+    - ``dialogue`` are the messages to and from the model; empty if the model called functions.
     """
 
     question: str
@@ -194,9 +194,9 @@ class AnswerDraft:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """The next piece of the answer. It never ends within a marker.
+    """The next piece of the answer. It never ends within a marker (``[1]``).
 
-    If ``markers`` is None, the site wrote the text, and every ``[n]`` is a marker.
+    If ``markers`` is None, every ``[n]`` in it is a marker.
     """
 
     text: str
@@ -205,7 +205,7 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """An event: all earlier tokens were a model's thought, and their text must be removed."""
+    """An event: all earlier tokens were a model's thought, so a reader must remove their text."""
 
 
 class AnswerState(StrEnum):
@@ -216,7 +216,7 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A passage to show next to an answer or instead of it. A higher ``score`` is better.
+    """A passage to show beside an answer or instead of it. A higher ``score`` is better.
 
     ``text`` is Markdown to show. ``quote``, at ``text[start:end]`` of the document, is closest to the question.
     """
@@ -272,8 +272,8 @@ class Failed:
     message: str
 
 
-# The order of the events: the draft comes before the first token. If queries of tables added sources, the draft comes
-# again before tokens cite these sources.
+# The draft comes before the first token. If the model's queries of tables find new sources, the draft comes again,
+# before tokens cite them.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 
@@ -281,7 +281,7 @@ AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 class PromptTrace:
     """The parts of a prompt that the debug panel explains.
 
-    They are the left-out sources and the sources with instructions (by marker), the calls of functions, and the
+    They are the sources that were left out or contain instructions (by marker), the calls of functions, and the
     curators' instructions.
     """
 
@@ -293,10 +293,10 @@ class PromptTrace:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTrace(SearchTrace):
-    """The explanation of a search and its answer, as it is stored. It has no text of passages.
+    """The explanation of a search and its answer, as it is stored, without text of passages.
 
-    ``uncalibrated`` is the name of the embedder if its cosines were never calibrated. ``blocks`` maps the chunk id of a
-    passage, as text, to the number of its context block, from 1.
+    ``uncalibrated`` is the name of the embedder if its cosines were never calibrated. ``blocks`` maps a passage's id,
+    as text, to the number of the merged text that contains it, from 1.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Assign visitors to the arms of an experiment, and estimate the difference between the arms. PURE.
+"""Assign visitors to the two arms of an experiment, control and treatment, and estimate their difference.
 
 The arm is computed from a salt and the visitor. So all processes agree, and experiments with other salts are
 independent.
@@ -35,9 +35,9 @@ class Arm(StrEnum):
 
 
 def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
-    """Return the visitor's arm, or None if the visitor takes no part. Both arms are equally likely.
+    """Return the visitor's arm, each equally likely; None if the visitor takes no part.
 
-    If ``traffic_share`` grows, visitors keep their arms. If ``subject`` is empty, the visitor takes no part.
+    If ``traffic_share`` grows, visitors keep their arms. A visitor with an empty ``subject`` takes no part.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
@@ -70,10 +70,10 @@ class Effect:
 
 
 def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
-    """Return the difference of the means with its interval, or None if an arm has too few visitors.
+    """Return the difference of the means with its interval; None if an arm has too few visitors.
 
-    Each arm has one number for each visitor. The variance is the larger of the separate and the pooled estimate,
-    because an arm may have no rare event just by chance.
+    ``control`` and ``treatment`` have one number for each visitor. The variance is the larger of the separate and the
+    pooled estimate, because an arm may have no rare event just by chance.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

@@ -1,7 +1,7 @@
 """Compute charts, which `admin/evaluation/_chart.html` draws as inline SVG, with a legend and a table of the numbers.
 
-The page sets ``name`` (makes ids unique), ``title``, ``description``, ``axis`` (heading of the table's first column)
-and ``empty`` (the text without a chart). Values are 0 or more; None is unknown.
+The template also needs ``name`` (makes ids unique), ``title``, ``description``, ``axis`` (heading of the table's first
+column) and ``empty`` (the text without a chart). Values are 0 or more; None is unknown.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ Links = Sequence[str | None] | None
 
 
 class LinePoint(TypedDict):
-    """A point of a line, in SVG units. ``colour`` is a CSS class."""
-
     cx: str
     cy: str
     tip: str
@@ -29,8 +27,6 @@ class LinePoint(TypedDict):
 
 
 class ColumnPart(TypedDict):
-    """A part of a column, in SVG units. ``colour`` is a CSS class."""
-
     x: str
     width: str
     y: str
@@ -40,11 +36,13 @@ class ColumnPart(TypedDict):
 
 
 class ChartFrame(TypedDict):
-    """The parts that all charts have.
+    """The parts that all charts have. Positions are SVG units.
 
-    Each of ``ticks`` has the height of a line, the height of its label, and the label. Each of ``marks`` has the
-    position of a label, its anchor, and the label. Each of ``groups`` has the position of a label and its shapes.
-    ``names`` are the series with their colours; ``rows`` are the rows of the table below the chart.
+    - ``ticks``: for each horizontal line its height, the height of its label, and the label.
+    - ``marks``: for each label below the axis its position, its text anchor, and the label.
+    - ``groups``: for each label a link or None, and the shapes above it.
+    - ``names``: the series with their colours.
+    - ``rows``: the rows of the table below the chart.
     """
 
     role: str
@@ -56,14 +54,14 @@ class ChartFrame(TypedDict):
 
 
 class Drawing(ChartFrame):
-    """A chart, ready to be drawn. Each of ``lines`` has the points of a line, and its colour."""
+    """A line chart, ready to be drawn. Each of ``lines`` has the points of a line, and its colour."""
 
     lines: list[tuple[str, str]]
     is_drawn: bool
 
 
 def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Return two to seven round numbers from 0 to at least ``highest``. If ``whole``, they are integers."""
+    """Return two to seven round numbers from 0 to at least ``highest``; integers if ``whole``."""
     least = (highest if highest > 1e-9 else 1.0) / 4
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-12))
@@ -75,9 +73,9 @@ def choose_ticks(highest: float, *, whole: bool = False) -> list[float]:
 def draw_line_chart(
     labels: Sequence[str], series: Series, number: Number, *, most: float = 0.0, links: Links = None
 ) -> Drawing:
-    """Draw a line for each series. The line has a gap where a value is unknown.
+    """Draw a line for each series, with a gap where a value is unknown.
 
-    The axis ends at ``most`` or at a higher number. ``links`` has an address for each label.
+    The axis ends at ``most``, or at a higher value. ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = choose_ticks(max([most, *known]))
@@ -99,7 +97,7 @@ def draw_line_chart(
 def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """Draw a column for each label, with the values of all series on top of each other, the first series at the bottom.
+    """Draw a column for each label: the values of all series on top of each other, the first one at the bottom.
 
     The first ``low`` columns have the colour of a warning.
     """

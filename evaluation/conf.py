@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 def is_sampled(answer_id: uuid.UUID) -> bool:
     """Return whether the language model judges this answer.
 
-    The answer's id decides this. JUDGE_SAMPLE_RATE is the share of answers that are judged.
+    The id decides, so that the share JUDGE_SAMPLE_RATE of all answers is judged.
     """
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
 def build_judge(kind: str, meter: Meter) -> Judge:
-    """Return the judge of this kind. Raises: JudgeUnavailable if no such judge is configured.
+    """Return the judge of this kind. Raises: JudgeUnavailable if the settings configure no such judge.
 
-    Call this function only in workers, because it imports DeepEval.
+    Call this only in workers, because it imports the large package DeepEval.
     """
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()

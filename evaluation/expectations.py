@@ -1,4 +1,4 @@
-"""Grade an answer by the words it must and must not contain, and by its length. PURE."""
+"""Grade an answer by the words it must and must not contain, and by its length."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# If a complete answer is too long, it loses one point. If it is longer than this multiple of the expected length, it
-# loses more.
+# A complete answer that is too long loses one point. Beyond this multiple of the expected length, it loses more.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -22,11 +21,11 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """The requirements of a question on its answer.
+    """What a right answer to a question must be like.
 
-    The answer must contain each item of ``must``, which may list alternatives separated by `|`, and no item of
-    ``must_not``. ``longest`` is its largest length in characters; None means any. If ``refusal`` is true, the documents
-    do not answer the question, so the answer must be a refusal.
+    It must contain each item of ``must``, which may list alternatives separated by `|`, and no item of ``must_not``.
+    ``longest`` is its largest length in characters; None means any. ``refusal`` is true if the documents do not answer
+    the question, so that only a refusal is right.
     """
 
     must: tuple[str, ...] = ()
@@ -43,8 +42,9 @@ class Expectations:
 class Grade:
     """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
-    ``missing`` are items of ``must``, ``forbidden`` items of ``must_not``. ``length`` is in characters without markers.
-    If ``is_on_page`` is true, the answer and the passages and table rows on its page contain all of ``must``.
+    ``missing`` are items that it must contain, ``forbidden`` items that it must not. ``length`` is in characters
+    without markers (``[1]``). If ``is_on_page`` is true, the answer and the passages and table rows beside it contain
+    all of ``must``.
     """
 
     points: int
@@ -62,12 +62,13 @@ class Grade:
 def grade_answer(
     text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
-    """Return the grade of an answer with this ``text``. ``beside`` are the other texts that the page shows with it.
+    """Return the grade of an answer with this ``text``. ``beside`` are the other texts on its page.
 
-    An answer gets 3 points if it contains all of ``must`` and none of ``must_not`` and is not too long. It gets 2
-    points if it is too long, up to three times the limit, and 1 point if it contains half of ``must`` or cites an
-    expected document (``cites_expected``). A refusal gets 1 point if the texts beside it contain all of ``must``. If a
-    refusal is expected, a refusal gets 3 points and an answer 0. All others get 0.
+    - 3 points: it contains all of ``must`` and none of ``must_not``, and is not too long.
+    - 2 points: the same, but it is too long, up to three times the limit.
+    - 1 point: it contains half of ``must``, or cites an expected document (``cites_expected``).
+    - A refusal: 3 points if it is expected; else 1 point if ``beside`` contains all of ``must``.
+    - All others, also an answer instead of an expected refusal: 0 points.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -96,7 +97,7 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 def _contains(words: str, alternatives: str) -> bool:
     """Return whether the normalized words contain one of the alternatives.
 
-    A match begins at the start of a word, and may end within a longer word. A number is matched as a whole.
+    A match begins at the start of a word, and may end within a longer word. A number must match as a whole.
     """
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
@@ -114,6 +115,5 @@ def _compile_pattern(alternative: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """Return the text in lower case, with plain quotes and dashes, without emphasis, and with 1234 for 1,234."""
     plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN).casefold()
     return " ".join(_THOUSANDS.sub("", plain).split())

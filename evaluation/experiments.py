@@ -1,4 +1,4 @@
-"""Run experiments, which give visitors one of two search profiles, and compare the profiles."""
+"""Run experiments, in which a visitor gets one of two search profiles, and compare the profiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# An answer is counted if the visitor asked within this time after the visitor's first question.
+# An answer counts if the visitor asked within this time after his or her first question.
 OBSERVATION = "24 hours"
 
 
@@ -38,9 +38,9 @@ class ExperimentRefused(Exception):
 
 
 def choose_profile(subject: str) -> NamedProfile | None:
-    """Return the search profile of the visitor's arm; None if no experiment runs, or the visitor takes no part.
+    """Return the search profile that an experiment gives the visitor; None without one, or without this visitor.
 
-    Raises: ImproperProfile if the arm's settings cannot be read.
+    Raises: ImproperProfile if the profile's settings cannot be read.
     """
     running = (
         Experiment.objects.select_related("control__profile", "treatment__profile")
@@ -53,7 +53,7 @@ def choose_profile(subject: str) -> NamedProfile | None:
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return build_named_profile(version)
-    # The built-in profile's settings were stored when the experiment started, because a new release may change them.
+    # A new release may change the built-in profile, so its settings were stored at the start of the experiment.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
@@ -64,8 +64,8 @@ def find_arm(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose_profile)
 
 
-# Returns one row for each visitor, because the answers of one visitor are not independent. An answer is left out if the
-# visitor chose a search method or if there was no search, because it did not use the experiment's profile.
+# The query returns one row for each visitor, because the answers of one visitor are not independent. Answers without a
+# search, or with a search method that the visitor chose, did not use the experiment's profile and are left out.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -105,9 +105,9 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """The outcome of one arm of an experiment: a number for each visitor and metric.
+    """The outcome of one arm (half) of an experiment: a number for each visitor and metric.
 
-    ``observed`` is the number of visitors whose time is not over; the other fields do not include them.
+    ``observed`` is the number of visitors who may still ask (see OBSERVATION). The other fields do not include them.
     """
 
     arm: Arm
@@ -122,7 +122,7 @@ class ArmOutcome:
 class Report:
     """The outcomes of both arms of an experiment.
 
-    ``effects`` are by metric, the metric that decides first; None if there are too few visitors.
+    ``effects`` maps each metric to the difference, None with too few visitors. The metric that decides comes first.
     """
 
     experiment: Experiment
@@ -155,7 +155,7 @@ def build_report(experiment: Experiment) -> Report:
     with connection.cursor() as cursor:
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
-            # The text must be equal to `Conversation.subject`.
+            # This text must be equal to `Conversation.subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
             arm = find_arm(experiment, subject)
             if arm is None:
@@ -196,10 +196,9 @@ def format_points(difference: float) -> str:
 def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
-    Raises: ExperimentRefused if it is not a draft, if another experiment runs, or if its arms are equal or unreadable.
+    Raises: ExperimentRefused if it was started before, if another one runs, or if its profiles are equal or unreadable.
     """
     with transaction.atomic():
-        # The rows are locked, so that two starts at the same time wait for each other.
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}
         experiment = states[experiment.pk]
         if experiment.state != Experiment.State.DRAFT:

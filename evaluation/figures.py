@@ -7,7 +7,7 @@ from django.utils.formats import date_format
 
 
 def format_fixed(value: float, digits: int, *, signed: bool = False) -> str:
-    """Return the number with ``digits`` decimals and thousands separators. If ``signed``, it begins with + or -."""
+    """Return the number with ``digits`` decimals and thousands separators; with + or - in front if ``signed``."""
     written = floatformat(value, f"{digits}g")
     return f"+{written}" if signed and not written.startswith("-") else written
 
@@ -22,7 +22,6 @@ def format_percent(share: float | None, digits: int = 1) -> str:
 
 def format_day_and_month(day: date) -> str:
     """Return the day and the short name of the month, such as 23 Oct or 23 okt."""
-    # Django's full names of months begin with a capital only if the language requires it; its short names do not follow
-    # this rule.
+    # Django's full names of months begin with a capital only if the language requires it, unlike its short names.
     has_capital = date_format(day, "F")[:1].isupper()
     return date_format(day, "j M" if has_capital else "j b")

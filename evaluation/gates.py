@@ -1,7 +1,7 @@
-"""Gates: a search profile, a draft or instructions are measured before they are published.
+"""Gates: tests that a candidate (search profile, draft or instructions) must pass before it is published.
 
-A gate tests whether the candidate is significantly worse than the published state. It finds few differences if there
-are few questions. It does not say whether the candidate is good.
+A gate tests whether the candidate is significantly worse than what is published now. With few questions it finds few
+differences. It does not say whether the candidate is good.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """A profile and instructions on some documents. ``run`` is the newest run that measured exactly these."""
+    """A search profile, instructions and documents that a gate compares. ``run`` is their newest measurement."""
 
     name: str
     profile: NamedProfile
@@ -66,9 +66,9 @@ class GateSide:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """The decision of a gate: ``candidate``, compared with ``in_force``, which is published now.
+    """The decision of a gate: ``candidate`` is compared with ``in_force``, which is published now.
 
-    ``failure`` is the errors of the last runs.
+    ``failure`` contains the errors of the last runs.
     """
 
     policy: GatePolicy
@@ -91,11 +91,11 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 
 
 def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
-    """Return the gate's verdict on publishing the version, the draft, or the instructions now.
+    """Return whether a version of a search profile, a draft, or instructions may be published now.
 
-    A version is compared with the active version, and instructions with the active instructions, on the published
-    documents. The documents of a draft are compared with the published documents, searched with the active profile.
-    Only runs on the current documents and questions are used. Raises: ImproperProfile if the version cannot be read.
+    A version is compared with the active version, and instructions with the active ones, on the published documents.
+    The documents of a draft (an unpublished copy of a collection) are compared with the published ones. Only
+    measurements of the current documents and questions are used. Raises: ImproperProfile if the version cannot be read.
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
@@ -126,7 +126,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
         comparison = compare_runs(candidate.run, in_force.run, policy.metric)
         changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
-            verdict = Verdict.EMPTY  # no question has an expectation that the metric measures
+            verdict = Verdict.EMPTY
         else:
             is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED
@@ -142,9 +142,9 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Request the runs that the gate still needs, and return them.
+    """Start the measurements (runs) that the gate still needs, and return them.
 
-    Raises: ImproperProfile; EvaluationError if a draft is not open.
+    Raises: ImproperProfile; EvaluationError if the draft is already published or discarded.
     """
     checked = check_gate(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
@@ -179,12 +179,12 @@ def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRu
 
 
 def are_documents_guarded(collection: Collection) -> bool:
-    """Return whether a gate requires that the collection's documents are changed only by drafts."""
+    """Return whether a gate forbids changes of the collection's documents except by drafts (unpublished copies)."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
 def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
-    """Yield the objections of all gates that the version, or the draft, must pass."""
+    """Yield why the version or draft must not be published now: one objection for each gate that it fails."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
         kind = "drafts"
@@ -232,9 +232,9 @@ def describe_check(checked: GateCheck) -> str:
 
 
 def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """Return a gate for each set of the collection with questions that an answers run can ask.
+    """Return the tests (gates) that new instructions must pass, one for each evaluation set with answers.
 
-    If the set's own gate does not measure answers, a gate is returned that allows no loss.
+    If a set's own gate does not measure answers, a gate that allows no loss replaces it.
     """
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
@@ -250,9 +250,9 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version when its gates have passed. Return whether it must be measured first.
+    """Activate the version of the instructions when its tests (gates) have passed.
 
-    If there are no gates or no language model, it is activated at once.
+    Return whether it must be measured first. Without gates or a language model, it is activated at once.
     """
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
@@ -264,7 +264,7 @@ def request_instructions(version: CollectionInstructions, by: AbstractBaseUser |
 
 
 def decide_instructions() -> None:
-    """Activate or reject the waiting versions whose gates have a verdict. After a crash, the next call continues."""
+    """Activate or reject each waiting version of instructions whose measurements are complete."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

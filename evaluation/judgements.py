@@ -1,6 +1,6 @@
 """Judge answers in the background, within a daily budget of tokens.
 
-Each score is stored at once, in case the worker is killed. An error is stored as an error, never as a score.
+Each score is stored at once, because the worker may be killed. An error is stored as an error, never as a score.
 :func:`request_forgotten` finds answers whose web process died before it requested judgements.
 """
 
@@ -41,7 +41,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# This must be less than the time after which the broker gives the task to a second worker.
+# The broker gives a task to a second worker after some time, which must be longer than this.
 LONGEST_SECONDS = 15 * 60.0
 
 
@@ -51,7 +51,7 @@ def count_spent_tokens() -> int:
 
 
 class JobMeter:
-    """Checks the limits of a leased job, and stores its tokens at once, because the worker may be killed."""
+    """Checks the limits of a job that this worker has leased (reserved), and stores its tokens at once."""
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -85,7 +85,7 @@ MOST_AT_ONCE = 500
 
 
 def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -> list[Judgement]:
-    """Create the judgements of the answer that do not exist yet, and queue them."""
+    """Create those judgements of the answer that do not exist yet, and queue them for workers."""
     wanted = choose_judges(answer) if judges is None else judges
     Judgement.objects.bulk_create((Judgement(answer=answer, judge=judge) for judge in wanted), ignore_conflicts=True)
     judgements = list(Judgement.objects.filter(answer=answer, judge__in=wanted).order_by("pk"))
@@ -95,9 +95,9 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
 
 
 def choose_judges(answer: Answer) -> list[str]:
-    """Return the judges of an answer: the rules for each answer, and the model for a sample.
+    """Return the judges of an answer: the rules for each answer, and the language model for a sample.
 
-    Answers that repeat another answer are not in the sample.
+    An answer that repeats an earlier one is never in the sample.
     """
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
@@ -105,8 +105,8 @@ def choose_judges(answer: Answer) -> list[str]:
     return judges
 
 
-def request_again(judgements: QuerySet[Judgement]) -> int:
-    """Judge again with the current judges, and return the number of judgements."""
+def requeue_judgements(judgements: QuerySet[Judgement]) -> int:
+    """Queue these judgements again, with the judges of the current settings. Return their number."""
     with transaction.atomic():
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
@@ -131,9 +131,9 @@ logger = logging.getLogger(__name__)
 
 
 def judge_answer(judgement_id: int) -> Judgement | None:
-    """Try to judge once. Return the judgement, or None if another worker has its lease.
+    """Try to make a judgement once, and return it; None if another worker is making it.
 
-    If judging fails, the error is stored. If another attempt may succeed, so is the time of that attempt.
+    After a failure, the error is stored, and the time of the next attempt if it may succeed.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -157,7 +157,6 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 
 
 def _measure(judgement: Judgement) -> None:
-    """Measure the metrics that have no score yet. Raises: JudgeError, which names the failed metrics."""
     case = make_case(judgement.answer)
     judge = conf.build_judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
@@ -208,7 +207,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def make_case(answer: Answer) -> Case:
-    """Return the answer with its sources, for a judge.
+    """Return the answer with its sources in the form that judges need.
 
     The question is the one that was searched. Sources without text are left out.
     """
@@ -218,7 +217,7 @@ def make_case(answer: Answer) -> Case:
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        # None means that every ``[n]`` in the text is a marker.
+        # None means that every ``[n]`` in the text counts as a marker.
         markers=_load_markers(answer) or None,
     )
 
@@ -260,13 +259,10 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, first those of the offline judge.
-
-    If a judge has not finished, a row says so.
-    """
+    """Return the scores and errors of the answer, those by rules first. An unfinished judge gets a row too."""
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
-    for judgement in judgements.order_by("-judge"):  # "offline" before "model"
+    for judgement in judgements.order_by("-judge"):  # The order is "offline" (rules) before "model".
         judge = judgement.get_judge_display()
         errors = 0
         for score in judgement.scores.all():
@@ -282,6 +278,6 @@ def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
-    # If a crash loses this write, `request_forgotten` finds the answer.
+    # If a crash loses this row, `request_forgotten` creates it again.
     with commit_without_waiting():
         request_judgements(answer)

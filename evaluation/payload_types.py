@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 class ExpectedPassagePayload(TypedDict):
     """An expected passage in the result of a question.
 
-    ``rank`` is None if the search did not find it. If ``resolved`` is true, it is still in the documents.
+    ``rank`` is None if the search did not find it. If ``resolved`` is false, the documents no longer contain it.
     """
 
     source: str
@@ -33,8 +33,6 @@ class UnmetPayload(TypedDict, total=False):
 
 
 class MetricJudgementPayload(TypedDict, total=False):
-    """A judge's score in [0, 1] with its reason, or an error."""
-
     score: float
     reason: str
     error: str
@@ -53,8 +51,6 @@ class PercentilesPayload(TypedDict):
 
 
 class RunUsagePayload(TypedDict):
-    """The tokens of all answers of a run. ``cost`` is None if the model has no price."""
-
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -76,7 +72,7 @@ class JudgedPayload(TypedDict):
 
 
 class AnswerFiguresPayload(TypedDict, total=False):
-    """The figures that only an answers run has. A figure that was not measured is missing."""
+    """The figures that only a run with answers has. A figure that was not measured is missing."""
 
     first_token_ms: PercentilesPayload
     usage: RunUsagePayload
@@ -84,7 +80,7 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
 
 class SummaryPayload(AnswerFiguresPayload, total=False):
-    """The figures of a finished run; empty before its end. ``latency_ms`` is the time of a question."""
+    """The figures of a finished run; empty before its end. ``latency_ms`` is the time that a question took."""
 
     questions: int
     metrics: dict[str, MeanPayload]
@@ -103,7 +99,7 @@ class SearchFiguresPayload(TypedDict):
 
 
 class EmbedderFiguresPayload(TypedDict):
-    """The figures of two embedders on the evaluation set ``set``; on all sets if it is empty.
+    """The figures of the old and the new embedder on the evaluation set ``set``; empty: on all sets together.
 
     ``difference`` is the mean difference of nDCG, with its interval from ``low`` to ``high``.
     """

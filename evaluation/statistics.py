@@ -1,4 +1,4 @@
-"""Metrics of rankings, means with intervals, tests for a loss, and percentiles. PURE."""
+"""Metrics of rankings, means with intervals, tests for a loss, and percentiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 # A ranking has document ids, best first, each at most once. A document with a grade above 0 is relevant. Every metric
-# is in [0, 1], better when higher, and 0 for an empty ranking or a query without a relevant document.
+# is from 0 to 1, better when higher. It is 0 for an empty ranking or a query without a relevant document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
@@ -19,11 +19,11 @@ TOP_K = 50
 
 
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
-    """Return the discounted gain of the first ``k`` documents, divided by the gain of the best possible ranking.
+    """Return the discounted gain of the first ``k`` documents, divided by the best possible value.
 
-    The best possible ranking has the judged documents by grade, even those that the corpus lacks. The gain of a
-    document is its grade, at least 0, and not 2^grade - 1. This is as in trec_eval's `ndcg_cut` and in BEIR's published
-    figures. The gain at rank r is divided by log2(r + 1). Raises: ValueError for k below 1, or if a document is ranked
+    The gain of a document is its grade, at least 0, and not 2^grade - 1; at rank r it is divided by log2(r + 1). The
+    best possible ranking has the judged documents by grade, also those that the corpus lacks. This is as in trec_eval's
+    `ndcg_cut` and in BEIR's published figures. Raises: ValueError for k below 1, or for a document that is ranked
     twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
     head = _cut(ranking, k)
@@ -78,10 +78,10 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expected passage, and the current chunks with its words.
+    """An expected passage, and the current chunks (parts of documents) with its words.
 
-    If ``whole`` is true, any passage of the document is right. The passage no longer exists if ``document_id`` is None,
-    or if it has no chunk and ``whole`` is false.
+    If ``whole`` is true, any part of the document is right. The passage no longer exists if ``document_id`` is None, or
+    if it has no chunk and ``whole`` is false.
     """
 
     key: int
@@ -97,9 +97,9 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """The ranking of one question with the grades of its chunks.
+    """The ranking of one question, with the grades of its items.
 
-    ``ranks`` maps the key of an expectation to its rank, or None.
+    ``ranks`` maps the key of an expected passage to its rank, or None.
     """
 
     ranking: tuple[str, ...]
@@ -110,17 +110,19 @@ class JudgedRanking:
 def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
-    The ranking consists of units. All chunks of an expected passage are one unit, at the rank of the best chunk.
-    Expected passages that share a chunk are one unit. If a document is expected whole, it is one unit. If only whole
-    documents are expected, documents are ranked by their best chunk, as in BEIR's figures. If an expected passage no
-    longer exists, its grade is still counted, so it lowers the metrics.
+    Several chunks become one item of the ranking, at the rank of the best chunk:
+
+    - all chunks of an expected passage, and of expected passages that share a chunk;
+    - all chunks of a document of which any part is expected;
+    - all chunks of each document, if all expectations are of whole documents, as in BEIR's figures.
+
+    The grade of an expected passage that no longer exists counts, so it lowers the metrics.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Expectations of whole documents come first, because the other expected passages of such a document belong to the
-    # same unit.
+    # Whole documents come first, because other expected passages of such a document belong to the same unit.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -148,7 +150,6 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
 RESAMPLES = 2000
 DRAWN_AT_ONCE = 1_000_000
 SEED = 20_000
-# If there are at most this many differences, the test tries all combinations of signs (at most 1,024).
 EXACT_FLIPS = 10
 _TAILS_PERCENT = (2.5, 97.5)
 
@@ -191,14 +192,14 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 
 
 def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
-    """Return the probability of a mean as low as this, if the sign of each difference were random (mid-p value).
+    """Return the probability that chance alone gives a mean as low as that of the ``differences``.
 
-    A lower mean counts 1, an equal one a half. For n differences that are not 0, the result is at least 1 / 2^(n+1), so
-    few differences are never a loss beyond chance; without any it is 1. It is exact up to EXACT_FLIPS differences;
-    beyond that, it is estimated from ``resamples`` random flips. Source: Smucker, Allan and Carterette, "A Comparison
-    of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's randomization test);
-    Lancaster, "Significance Tests in Discrete Distributions", Journal of the American Statistical Association 1961 (the
-    mid-p value).
+    The sign of each difference is taken as random. A lower mean counts 1, an equal one a half (mid-p value). For n
+    differences that are not 0, the result is at least 1 / 2^(n+1), so few differences are never a loss beyond chance;
+    for n = 0 it is 1. It is exact up to EXACT_FLIPS differences, and else estimated from ``resamples`` random flips.
+    Sources: Smucker, Allan and Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval
+    Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions",
+    Journal of the American Statistical Association 1961 (the mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:
@@ -215,14 +216,14 @@ def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RES
 def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
     """Return whether there is a loss of more than ``allowed`` that chance does not explain.
 
-    Two conditions must be met, because the interval of a few queries is too narrow. The whole 95 % ``interval`` is
-    below ``-allowed``. `compute_chance_of_loss` of the ``differences`` (zeros may be left out) is at most 2.5 %.
+    Two conditions must be met, because the interval of a few queries is too narrow: the whole 95 % ``interval`` is
+    below ``-allowed``, and `compute_chance_of_loss` of the ``differences`` (without zeros) is at most 2.5 %.
     """
     return interval.high < -allowed and compute_chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the percentile at ``percent``, 0 to 100, interpolated. Raises: ValueError without values."""
+    """Return the value below which ``percent`` % of the values are, interpolated. Raises: ValueError without values."""
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("A percentile needs at least one value.")

@@ -1,4 +1,4 @@
-"""The Django project: settings, addresses and processes. The apps do not import it."""
+"""The Django project: settings, URLs and processes. The apps must not import it."""
 
 import os
 

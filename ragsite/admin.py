@@ -103,7 +103,7 @@ for model in (SocialApp, SocialToken, EmailAddress, Authenticator, SocialAccount
 
 
 class _RemovableAdmin(ReadOnlyAdmin):
-    """Base class of admin pages on which an administrator can view rows without their secrets, and delete them."""
+    """Base class of admin pages on which rows can be viewed without their secrets, and deleted, but not changed."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_above = obj is not None and obj.user.is_superuser and not is_superuser(request.user)
@@ -112,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """The admin of second factors. An administrator deletes one for a person who has lost their phone."""
+    """The admin of second factors. An administrator deletes one if its owner has lost the phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -198,9 +198,9 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return counts instead of texts.
+        """Return what would be deleted as numbers, not as texts.
 
-        A user who may delete an account may lack the right to read the questions of the account.
+        The user may lack the right to read the questions of the account.
         """
         users = list(objs)
         counts = {

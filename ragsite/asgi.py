@@ -1,4 +1,4 @@
-"""The ASGI application. WSGI would send answers only when they are complete."""
+"""The ASGI application. A WSGI server could not send an answer piece by piece."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0
 
-# This warning does not matter, because WhiteNoise reads small files at once.
+# WhiteNoise reads small files at once, so this warning does not matter.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
-# A parameter of this form names an encoding (RFC 2231). Django would decode it with any codec of Python, so it is not
-# accepted.
+# A parameter of this form names an encoding (RFC 2231), for which Django would accept any codec of Python. It is
+# refused.
 _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
@@ -42,7 +42,7 @@ class _Handler(ASGIHandler):
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
-            # Django sends no part of a response before it has read the whole body, so a refusal can still be sent here.
+            # Django sends nothing before it has read the whole body, so a refusal can still be sent here.
             await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:
@@ -70,7 +70,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
     elif scope["type"] == "websocket":
-        # The web socket is closed without being accepted, so the server responds with 403.
+        # The server responds with 403 to a web socket that is closed before it is accepted.
         await receive()
         await send({"type": "websocket.close"})
     else:

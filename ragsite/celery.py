@@ -23,7 +23,7 @@ def _go_before_the_database(**_: Any) -> None:
 
 @setup_logging.connect
 def _log_as_the_site_does(loglevel: int | str, **_: Any) -> None:
-    """Set up logging like in the site's other processes, because Celery's own format has no request id."""
+    """Set up logging as in the site's other processes, because Celery's own format has no request id."""
     from django.conf import settings
 
     logging.config.dictConfig(settings.LOGGING)

@@ -1,4 +1,4 @@
-"""Help at /help/: the handbook, and the settings of this version."""
+"""Help at /help/: the handbook, and the settings of the installed version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters. If there are words in ``?q=``, list the sections that contain all of them too.
+    """List the chapters and, for the words in ``?q=``, the sections that contain all of them.
 
     Sections with more of the words in their heading come first.
     """
@@ -62,7 +62,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def chapter(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show one chapter of the handbook. Raises: Http404 if it does not exist."""
     shown = read_chapters().get(slug)
     if shown is None:
         raise Http404
@@ -94,7 +93,6 @@ def _make_chapter(slug: str, text: str) -> Chapter:
         for section, end in zip(sections, ends, strict=True)
     ]
     headings = [Heading(section.start, section.level, section.title) for section in sections]
-    # The title is replaced by as many spaces, so that the offsets of the headings stay correct.
     title_end = text.index("\n", headings[0].start)
     html = "".join(render_document(" " * title_end + text[title_end:]))
     html = _DEEP_HEADING.sub(lambda tag: f"{tag[1]}{int(tag[2]) - 1}", html)

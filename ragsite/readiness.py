@@ -1,4 +1,4 @@
-"""The readiness checks of the site as a whole, and of its processes."""
+"""The checks of the site and its processes for /readyz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragsite.processes import local_model
 
 logger = logging.getLogger(__name__)
 
-# The scheduler changes the time of a file every few seconds. If the file is older than this, the scheduler is lost.
+# The scheduler sets the time of a file every few seconds. If the file is older than this, the scheduler has died.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 _BROKER = add_group(CheckGroup())
@@ -30,12 +30,12 @@ def check_broker() -> Finding:
             try:
                 link.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_SECONDS)
             except Exception:
-                # If the first query of pgmq's transport fails, the transport does not close its pool.
+                # pgmq's transport does not close its pool if its first query fails.
                 client = getattr(link.transport, "_pgmq_client", None)
                 if client is not None:
                     client.pool.close()
                 raise
-    except Exception:  # All exceptions are caught, because each transport has its own
+    except Exception:  # Each transport has its own exceptions.
         logger.exception("The broker does not answer.")
         return Finding(Health.DEGRADED, "The broker does not answer: new documents wait until it does.")
     return Finding()
@@ -57,7 +57,7 @@ def disk_space() -> Finding:
 
 @MACHINE.check("scheduler")
 def check_scheduler() -> Finding:
-    """Check that the scheduler runs. If it has never run with this data directory, it is not missed."""
+    """Check that the scheduler runs, if it has ever run with this data directory."""
     seen = settings.SCHEDULER_SEEN_FILE
     if seen.exists() and time.time() - seen.stat().st_mtime > SCHEDULER_LOST_AFTER_SECONDS:
         return Finding(
@@ -78,7 +78,6 @@ def check_breakers() -> Finding:
 
 @MACHINE.check("language_model")
 def check_language_model() -> Finding:
-    """Check the local model, if there is one."""
     if settings.LOCAL_MODEL and not local_model.is_ready():
         return Finding(
             Health.DEGRADED,
@@ -89,7 +88,6 @@ def check_language_model() -> Finding:
 
 @DATABASE.check("slack")
 def check_slack() -> Finding:
-    """Check that the Slack app's process takes questions."""
     waiting = SlackQuestion.waiting().annotate(since=Coalesce("retry_at", "created_at"))
     if settings.SLACK_BOT_TOKEN and waiting.filter(since__lt=Now() - WAITS_FOR_NOBODY_AFTER).exists():
         return Finding(

@@ -36,7 +36,7 @@ def add_identity(request: HttpRequest) -> dict[str, object]:
 
 
 def load_identity() -> SiteIdentity:
-    """Return the site's name and logo. If the database fails, return the defaults, so that error pages can be shown."""
+    """Return the site's name and logo, or the defaults if the database fails: error pages need them too."""
     try:
         return SiteIdentity.objects.first() or SiteIdentity()
     except DatabaseError as error:
@@ -46,7 +46,7 @@ def load_identity() -> SiteIdentity:
 
 @require_safe
 def logo(request: HttpRequest, version: str) -> HttpResponse:
-    """Return the logo. If the address has the version of an older logo, respond with 404."""
+    """Return the logo; 404 if the address has the version of an older logo."""
     identity = load_identity()
     if not identity.logo or version != identity.logo_version:
         raise Http404
@@ -58,7 +58,7 @@ def logo(request: HttpRequest, version: str) -> HttpResponse:
 
 
 def recognise_picture(data: bytes) -> str:
-    """Return the media type of a picture. Raises: ValidationError if it cannot be a logo."""
+    """Return the media type of a picture for the logo. Raises: ValidationError if the type is not allowed."""
     if len(data) > LARGEST_LOGO:
         raise ValidationError(_t("The logo is larger than 200 KB. Save it smaller, or as SVG."))
     if data.lstrip()[:5].lower() in (b"<?xml", b"<svg ") and b"<svg" in data and b"<!ENTITY" not in data:

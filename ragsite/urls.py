@@ -37,7 +37,7 @@ urlpatterns = [
         name="oauth_protected_resource",
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # This view serves the script apart from the page, because the content security policy forbids scripts within pages.
+    # The content security policy forbids scripts within pages, so this view serves the script by itself.
     path(
         "api/docs/",
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),

@@ -19,7 +19,6 @@ from retrieval.rights.search_filters import build_filters
 from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
-# Wait this long after a response 429 without a Retry-After header.
 PAUSE_SECONDS = 5.0
 # A reader is assumed to read this many characters of each passage beside an answer.
 READ_CHARACTERS = 900
@@ -30,7 +29,7 @@ class OwnCodeAsker:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Return the reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
+        """Return this process's reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = build_filters(AnonymousUser(), question.collection)
         reply = async_to_sync(measure_reply)(question.text, filters, history=history)
@@ -66,7 +65,7 @@ class SiteAsker:
         self._conversations: dict[str, str] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Return the reply. Raises: EvaluationError if no site answers at the address."""
+        """Return the reply of a running site. Raises: EvaluationError if no site answers at the address."""
         body: dict[str, object] = {"question": question.text, "anew": True}
         if conversation := self._conversations.get(question.after):
             body["conversation"] = conversation

@@ -1,9 +1,13 @@
-"""Ask questions with expectations, and give points to the answers. PURE.
+"""Ask questions from a file, each with what a right answer must contain, and give points to the answers.
 
-A line of the file is a JSON object: ``id``, ``corpus`` (the collection's name, unless ``collection`` is set; empty:
-all), ``question``, ``kind``, ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`), ``after``
-(id of the previous question in the conversation) and ``key``, the right answer in a sentence with its files in
-brackets. ``must`` is ``["REFUSE"]`` if the documents do not answer the question.
+Each line of the file is a JSON object:
+
+- ``id``, ``question`` and ``kind``;
+- ``corpus``: the collection's name, unless ``collection`` is set; empty: all collections;
+- ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`); ``must`` is ``["REFUSE"]`` if the
+  documents do not answer the question;
+- ``after``: the id of the previous question in the conversation;
+- ``key``: the right answer in a sentence, with its files in brackets.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.beir import naming, read_objects
+from bench.beir import name_place_in_errors, read_objects
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations, Grade, grade_answer
 from evaluation.sets.beir_files import read_expectations
@@ -31,7 +35,7 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document that contains the right answer. ``titles`` are the titles that it may have (:func:`plain_title`).
+    """A document that contains the right answer, with the titles that it may have (:func:`plain_title`).
 
     If the file does not exist, any title with all words of its name is accepted.
     """
@@ -48,7 +52,7 @@ class KeyFile:
 
 @dataclass(frozen=True)
 class GradedQuestion:
-    """A question with its expectations. An empty ``collection`` means all collections."""
+    """A question with what a right answer must contain. An empty ``collection`` means all collections."""
 
     id: str
     corpus: str
@@ -113,7 +117,7 @@ class GradedReply:
 
 @dataclass(frozen=True)
 class GradedRun:
-    """All replies to the questions of a file. A share is None if it cannot be computed."""
+    """All graded replies to the questions of a file. A share is None if it cannot be computed."""
 
     replies: tuple[GradedReply, ...] = field(repr=False)
 
@@ -168,7 +172,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
     """Read the questions of a file. Their documents are in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             question = _read_question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
@@ -225,12 +229,13 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
     return mean_interval(listed) if listed else None
 
 
-# Asks a question and returns the reply. A follow-up question is asked in the conversation of the question before it.
+# The type of functions that ask a question and return the reply. A follow-up question is asked in the conversation of
+# the question before it.
 Ask = Callable[[GradedQuestion], Reply]
 
 
 def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions, one after another. ``told`` gets each graded reply with its number, from 1."""
+    """Ask all questions, one after another. ``told`` is called with the number, from 1, and the graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))

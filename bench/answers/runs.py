@@ -26,7 +26,8 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` says for each citation whether it contains a right answer. ``first_ms`` is None if there was no token.
+    ``quotes`` has for each citation whether the cited words contain a right answer. ``first_ms`` is None without a
+    token.
     """
 
     question: Question
@@ -40,8 +41,6 @@ class JudgedReply:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRun:
-    """All replies to the questions of one set. A figure is None if it cannot be computed."""
-
     name: str
     outcomes: tuple[JudgedReply, ...]
 
@@ -53,7 +52,7 @@ class AnswerRun:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
     def figures(self) -> dict[str, Interval | None]:
-        """Return the figures by name, in the order of the table.
+        """Return the figures by name, in the order of the printed table.
 
         Citation precision is the mean over the citations of an answer, averaged over answers to answerable questions.
         Recall is over all answerable questions; a refusal or a wrong quote counts 0.
@@ -83,8 +82,8 @@ class AnswerRun:
         return {name: percentiles(values) for name, values in samples.items() if values}
 
 
-def run(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Ask each question once. The first question is also asked before, to load the models.
+def measure_answers(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
+    """Ask each question once, after the first one was asked to load the models. Return the replies.
 
     Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """

@@ -1,7 +1,7 @@
 """Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
 "Off-topic" questions come from other sets. "Adversarial" questions are about a subject of the documents, but the
-documents do not answer them. Imports no Django. Source of the distinction: Rajpurkar, Jia, Liang, "Know What You Don't
+documents do not answer them. Imports no Django. Source of the two kinds: Rajpurkar, Jia, Liang, "Know What You Don't
 Know: Unanswerable Questions for SQuAD", ACL 2018.
 """
 
@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bench.beir import TestSet, naming, parse_strings, read_objects, read_test_set
+from bench.beir import TestSet, name_place_in_errors, parse_strings, read_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -23,7 +23,7 @@ Element = TypeVar("Element")
 
 
 class QuestionKind(StrEnum):
-    """Whether the documents answer a question, and if not, of which kind it is."""
+    """Whether the documents answer a question, and if not, why."""
 
     ANSWERABLE = "answerable"
     ADVERSARIAL = "adversarial"
@@ -32,7 +32,7 @@ class QuestionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. A right answer contains one of ``answers``; they are empty for an unanswerable question."""
+    """A question. A right answer contains one of ``answers``, which are empty for an unanswerable question."""
 
     text: str
     kind: QuestionKind
@@ -40,13 +40,13 @@ class Question:
 
 
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
-    """Read the test set in ``folder``. Questions in ``unanswerable.jsonl`` are unanswerable.
+    """Read the test set in ``folder`` and its questions; those in ``unanswerable.jsonl`` are unanswerable.
 
     Raises: UnreadableTestSet, also for a set without a right answer.
     """
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):
-        with naming(where):
+        with name_place_in_errors(where):
             known[str(row["_id"])] = parse_strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
@@ -55,21 +55,21 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
     adversarial, unanswerable = [], folder / UNANSWERABLE
     for where, row in read_objects(unanswerable) if unanswerable.is_file() else ():
-        with naming(where):
+        with name_place_in_errors(where):
             adversarial.append(Question(row["text"], QuestionKind.ADVERSARIAL))
     return test_set, (*answerable, *adversarial)
 
 
-def off_topic(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
+def choose_off_topic_questions(sets: Sequence[TestSet], limit: int | None) -> tuple[Question, ...]:
     share = None if limit is None else -(-limit // max(1, len(sets)))
-    taken = [query.text for of_set in sets for query in spread(of_set.queries, share)]
+    taken = [query.text for of_set in sets for query in choose_evenly(of_set.queries, share)]
     return tuple(Question(text, QuestionKind.OFF_TOPIC) for text in taken[:limit])
 
 
-def spread(elements: Sequence[Element], limit: int | None) -> list[Element]:
-    """Return ``limit`` of the elements, evenly spaced, or all.
+def choose_evenly(elements: Sequence[Element], limit: int | None) -> list[Element]:
+    """Return ``limit`` of the elements, evenly spaced, or all of them.
 
-    Questions about one document are neighbours in a file, so the first ones are about few documents.
+    Neighbours in a file are about the same document, so the first questions would be about few documents.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

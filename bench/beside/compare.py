@@ -3,12 +3,13 @@
     python -m bench.beside.compare FOLDER QUESTIONS --site http://127.0.0.1:8000 --collection handbook \\
         --python PEERS/bin/python --open-webui http://127.0.0.1:3000
 
-FOLDER contains text files, which the site has read into the collection. QUESTIONS is read by
-:mod:`bench.answers.graded`; only questions whose corpus is the folder's name are asked, without follow-ups, questions
-over tables and questions that have no answer. A passage is right if it contains everything that a good answer must
-contain. Each library gets the site's vectors. PEERS is an environment with ``llama-index-core
-llama-index-retrievers-bm25 haystack-ai langchain-community langchain-classic rank_bm25``; docs/quality.md says how to
-set up Open WebUI.
+- FOLDER contains text files, which the site has read into the collection.
+- QUESTIONS is a file for :mod:`bench.answers.graded`. Of its questions about this folder, follow-ups, questions over
+  tables and questions without an answer are left out.
+- PEERS is an environment with ``llama-index-core llama-index-retrievers-bm25 haystack-ai langchain-community
+  langchain-classic rank_bm25``. docs/quality.md says how to set up Open WebUI.
+
+A passage is right if it contains everything that a good answer must contain. Each library gets the site's vectors.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from evaluation.expectations import grade_answer
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
-# The site shows its answer and the first 900 characters of each passage. The first three texts are compared.
+# The first three texts of each product are compared: for the site, its answer and 900 characters of each passage.
 SHOWN, SHOWN_CHARACTERS = 3, 900
 COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 
@@ -47,7 +48,7 @@ def contains_answer(passage: str, question: GradedQuestion) -> bool:
 
 
 def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
-    """Run a library in its own environment, and return its passages for each question of the task.
+    """Run a library in its own environment, and return the passages that it finds for each question.
 
     Raises: SystemExit, with the end of its error output, if it fails.
     """
@@ -59,7 +60,7 @@ def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
 
 
 def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[Found]:
-    """Return what the site shows for each question, or else the passages of its search."""
+    """Return the texts on the site's page for each question; if not ``as_shown``, the passages of its search."""
     found = []
     with httpx2.Client(base_url=site, timeout=60, trust_env=False) as client:
         for question in questions:

@@ -1,4 +1,4 @@
-"""Compare with Open WebUI: a running server with hybrid search and the site's embedder, over its API."""
+"""Search with Open WebUI, for a comparison: a running server with hybrid search and the site's embedder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_SECONDS = 600.0
 class OpenWebUI:
     """A client of a server of Open WebUI 0.12.
 
-    It signs up, or signs in if the account exists. The first account is the server's administrator.
+    It signs up, or signs in if the account exists. The first account becomes the server's administrator.
     """
 
     def __init__(self, address: str) -> None:
@@ -28,9 +28,9 @@ class OpenWebUI:
         self._client.headers["Authorization"] = f"Bearer {response.raise_for_status().json()['token']}"
 
     def index(self, documents: Mapping[str, str]) -> str:
-        """Put the documents into a new collection, and return its id.
+        """Put the documents into a new collection of the server, and return its id.
 
-        Refused documents are reported on standard error.
+        Documents that the server refuses are reported on standard error.
         """
         made = self._post("/api/v1/knowledge/create", {"name": "bench", "description": "bench"})
         for name, text in documents.items():

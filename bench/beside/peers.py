@@ -3,8 +3,8 @@
     python -m bench.beside.peers NAME
 
 It runs in the environment of these libraries. It reads one JSON object from standard input (``documents``: texts by
-name, ``questions``, ``site``, ``model``) and writes a JSON list to standard output: for each question the three best
-passages and the milliseconds of the search. Vectors come from the site's ``/v1/embeddings``, with the embedder's
+name, ``questions``, ``site``, ``model``). For each question it writes the three best passages, and the milliseconds of
+the search, as a JSON list to standard output. Vectors come from the site's ``/v1/embeddings``, with the embedder's
 prompts. Passages have about 350 tokens, as on the site, because its embedder reads at most 512; LlamaIndex's default is
 1,024.
 """
@@ -35,9 +35,9 @@ class SiteEmbedder:
         self._address, self._model = f"{site.rstrip('/')}/v1/embeddings", model
 
     def embed(self, texts: Sequence[str], kind: str) -> list[list[float]]:
-        """Return the unit vectors of passages or queries.
+        """Return the unit vectors of passages or queries from the site's embedder.
 
-        A text that is too long for the embedder is shortened at its end until it fits.
+        If a text is too long for it, the text's end is cut off.
         """
         vectors: list[list[float]] = []
         for start in range(0, len(texts), BATCH):

@@ -8,8 +8,8 @@ _TIME, _DAY, _WORD, _ADDRESS = "2026-01-01T00:00:00Z", "2026-01-01", "made-up", 
 _OTHERS = ("2026-01-01T00:00:00.000Z", "2026-01-01 00:00:00", "example.example.com", "1", "us1")
 
 
-def make_up(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for all required settings, and for those with a constant or a default."""
+def make_up_settings(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return made-up values for all required settings of a connector, and for those with a constant or default."""
     required = schema.get("required") or []
     made = {}
     for name, each in (schema.get("properties") or {}).items():
@@ -23,11 +23,11 @@ def _make_up_value(name: str, schema: Mapping[str, Any]) -> Any:
         if fixed in schema:
             return schema[fixed]
     if alternatives := schema.get("oneOf") or schema.get("anyOf"):
-        # A token is preferred, because a sign-in by OAuth needs a person.
+        # A sign-in by OAuth needs a person, so a token is preferred.
         plain = [each for each in alternatives if "refresh_token" not in str(each.get("required"))]
-        return make_up((plain or alternatives)[0])
+        return make_up_settings((plain or alternatives)[0])
     if "properties" in schema:
-        return make_up(schema)
+        return make_up_settings(schema)
     if values := schema.get("enum"):
         return values[0]
     kinds = schema.get("type")

@@ -1,4 +1,4 @@
-"""Imitate any service that a connector's manifest describes: a proxy with its own certificate authority."""
+"""Imitate any service that a connector's manifest describes, as a proxy with its own certificate authority."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNED_IN = {"access_token": "made-up", "token_type": "bearer", "expires_in": 3
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The end of a stream's path, and the records to respond with."""
+    """The end of a URL path that a connector requests, and the records to respond with."""
 
     name: str
     path: re.Pattern[str]
@@ -42,7 +42,7 @@ class Route:
 
 
 def list_routes(manifest: Mapping[str, Any]) -> list[Route]:
-    """Return a route for each stream of a manifest. Its references must be resolved."""
+    """Return a route for each stream (kind of record) of a manifest, whose references must be resolved."""
     routes = []
     for stream in manifest.get("streams") or []:
         for part in (stream, stream.get("full_refresh_stream")):
@@ -64,7 +64,7 @@ def _read_route(stream: Mapping[str, Any], requester: Mapping[str, Any], selecto
 
 
 def make_record(stream: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record that fits the schema and the cursor of the stream."""
+    """Return a made-up record that fits the schema and the cursor of the stream."""
     loader = stream.get("schema_loader")
     loader = loader[0] if isinstance(loader, list) and loader else loader
     schema = loader.get("schema") if isinstance(loader, dict) else None
@@ -102,9 +102,10 @@ def _make_value(name: str, schema: Any) -> Any:
 
 
 class ScriptedService:
-    """The proxy, used in a `with`. The environment ``variables`` lead a connector to it. ``routes`` are its responses.
+    """The proxy, used in a `with`. ``routes`` are its responses.
 
-    ``asked`` counts requests by route since ``begin``. The first request for a path gets a record, later ones none.
+    A connector uses it if its environment has ``variables``. ``asked`` counts requests by route since ``begin``. The
+    first request for a path gets a record, later ones none.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -129,7 +130,7 @@ class ScriptedService:
                 self.connection = context.wrap_socket(self.connection, server_side=True)
                 self.rfile = self.connection.makefile("rb")
                 self.wfile = self.connection.makefile("wb")
-                # The connection stays open, although an HTTP/1.0 server would close it.
+                # An HTTP/1.0 server would close the connection, but it must stay open.
                 self.close_connection = False
 
             def do_GET(self) -> None:

@@ -2,8 +2,8 @@
 
 .venv/bin/python -m bench.connectors.survey airbyte-source-todoist airbyte-source-jira … --place /tmp/survey
 
-A package whose manifest needs no code is run by airbyte-cdk, as the site does. Any other is installed into a temporary
-environment. No real service gets a request: see `scripted_service`.
+A package whose manifest needs no code is run by airbyte-cdk, as on the site. Any other package is installed into a
+temporary environment. Requests go to an imitation (`scripted_service`), not to the real service.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.connectors.made_up_settings import make_up
+from bench.connectors.made_up_settings import make_up_settings
 from bench.connectors.scripted_service import ScriptedService, list_routes
 from bench.reporting import table
 from core.exceptions import RagsiteError
@@ -42,7 +42,7 @@ _SHARED = "cdk"
 
 @dataclass(slots=True)
 class Tried:
-    """The result for a package. ``check``, ``streams`` and ``records`` are those of the scripted service."""
+    """The result for a package. ``check``, ``streams`` and ``records`` come from the imitated service."""
 
     package: str
     version: str = ""
@@ -122,7 +122,10 @@ class Survey:
         return connector, spec
 
     def _trust_service(self, environment: Path) -> None:
-        """Let an environment trust the service. Older versions of airbyte-cdk read only certifi's file."""
+        """Let an environment trust the service's certificate.
+
+        Older versions of airbyte-cdk read only certifi's file.
+        """
         for bundle in environment.glob("lib/python*/site-packages/certifi/cacert.pem"):
             with bundle.open("a") as file:
                 file.write(f"\n{self._service.authority}")
@@ -132,7 +135,7 @@ class Survey:
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
-        calls: ConnectorCalls = ConnectorCalls(connector, make_up(spec))
+        calls: ConnectorCalls = ConnectorCalls(connector, make_up_settings(spec))
         self._service.begin()
         failure = ""
         try:
@@ -168,7 +171,7 @@ def _describe(error: Exception) -> str:
 
 @contextmanager
 def _set_variables(values: dict[str, str]) -> Iterator[None]:
-    """Set variables in upper and lower case for this process and the connectors that it starts."""
+    """Set environment variables, in upper and lower case, for this process and the connectors that it starts."""
     both = {spelling: value for name, value in values.items() for spelling in (name, name.lower())}
     before = {name: os.environ.get(name) for name in both}
     os.environ.update(both)

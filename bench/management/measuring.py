@@ -16,7 +16,7 @@ from evaluation.exceptions import EvaluationError
 
 
 class MeasuringCommand(BaseCommand, ABC):
-    """Prints figures as Markdown tables or, with --json, as one JSON document.
+    """Base class of commands that print figures as Markdown tables or, with --json, as one JSON document.
 
     If ``section`` is set, --write puts the tables into a Markdown page, between the marks with that name.
     """

@@ -1,8 +1,9 @@
-"""Measure how many of the expected words extraction finds in public files.
+"""Measure how many of the expected words the site extracts from public files.
 
 ``python -m bench.reading.ground_truth FOLDER`` reads a checkout of https://github.com/xberg-io/test_documents: each
 text below ``ground_truth/FORMAT/`` is compared with the file of the same name and format. ``--reader engine`` measures
-the engine alone, ``--part`` one half of the files. The set was made for the engine.
+only the library xberg, without the site's own code; ``--part`` measures one half of the files. The authors of xberg
+made the set.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import Agreement, compare, list_words
+from bench.reading.words import Agreement, compare_words, list_words
 from bench.reporting import table
 
 SAME_FORMAT = {
@@ -33,7 +34,7 @@ _LEAST_WORDS = 5
 
 
 def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Yield the format, the file and the expected text. Markdown is preferred to plain text."""
+    """Yield the format, the file and the expected text, as Markdown if there is one, else as plain text."""
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "ground_truth" not in path.parts and "groundtruth" not in path.parts:
@@ -53,7 +54,7 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
 
 
 def choose_part(path: Path) -> str:
-    """Return the half that a file belongs to, "shaping" or "judging", by a hash of its name."""
+    """Return the half to which a file belongs, "shaping" (to develop) or "judging" (to test), by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
 
@@ -103,7 +104,7 @@ def main() -> None:
             text = ""
             if options.verbose:
                 print(f"{path}: {type(error).__name__}: {error}")
-        agreement = compare(wanted, text)
+        agreement = compare_words(wanted, text)
         sums[kind] += agreement
         if options.verbose and agreement.found < agreement.expected:
             print(f"{agreement.found / agreement.expected:6.1%} of {agreement.expected} words: {path}")

@@ -1,9 +1,9 @@
 """Compare OCR engines on pages that are printed here and then made worse.
 
 ``python -m bench.reading.recognition en=TEXT nl=TEXT --engine tesseract`` prints pages of two texts in several fonts,
-resolutions and layouts, with skew and noise. It reports the share of wrong characters and words, the share of missing
-words in any order, seconds a page, and the peak of memory. ``--engine rapidocr`` needs that package, which the site
-does not have.
+resolutions and layouts, with skew and noise. It reports the shares of wrong characters, wrong words and missing words
+(in any order), seconds a page, and the peak of memory. ``--engine rapidocr`` needs that package, which the site does
+not have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from retrieval.documents.recognition import tesseract
 from retrieval.documents.recognition.recognised_words import build_page
 
 FONTS = ("DejaVuSans", "DejaVuSerif", "DejaVuSerifCondensed", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif-Italic")
-# Dots per inch, degrees of skew, and the standard deviation of the noise in shades of grey.
+# Each condition has dots per inch, degrees of skew, and the standard deviation of the noise in shades of grey.
 CONDITIONS = ((300, 0.0, 0), (200, 0.0, 0), (150, 0.0, 0), (200, 1.5, 25), (150, -2.0, 40))
 LAYOUTS = ("prose", "prose", "columns", "table")
 _PAGE_INCHES = (8.27, 11.69)

@@ -1,9 +1,9 @@
-"""Read all files below a folder with this site and a second reader, and name those in which this site lost words.
+"""Read all files below a folder with this site and a second program, and name those in which this site lost words.
 
-``python -m bench.reading.sweep FOLDER``. The second reader is the engine xberg for Office files, OpenDocument, books
-and markup, and pypdf for PDF files if it is installed. A file is named if the site gives no notice, and its text lacks
-more than two words, and more than one of two hundred, that the second reader finds. Look at such a file: the second
-reader may be wrong.
+``python -m bench.reading.sweep FOLDER``. The second program is the library xberg for Office files, OpenDocument, books
+and markup, and pypdf for PDF files if it is installed. A file is named in this case: the site gives no notice, but it
+lacks more than two of the second program's words, and more than one of two hundred. Look at such a file: the second
+program may be wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare the words and table cells of two texts, ignoring markup. PURE."""
+"""Compare the words and table cells of two texts, ignoring markup."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two texts agree: in all words, in different words, and in table cells."""
-
     expected: int
     found: int
     written: int
@@ -56,8 +54,8 @@ def list_cells(markdown: str) -> list[str]:
     return [cell for cell in cells if cell]
 
 
-def compare(expected: str, text: str) -> Agreement:
-    """Compare the words of two texts as multisets.
+def compare_words(expected: str, text: str) -> Agreement:
+    """Compare the words of two texts, counting repetitions.
 
     A table cell is found if its words follow each other in ``text``.
     """

@@ -18,7 +18,7 @@ from psycopg import connect
 from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
 from bench.reporting import table
 
-# The first answers load models and fill caches, so they are not compared.
+# The first answers load models and fill caches, so this share of them is not compared.
 WARM_UP_SHARE = 0.2
 SAMPLE_EVERY = 20
 MOST_GROWTH_SHARE = 0.10
@@ -32,8 +32,8 @@ class ProcessSample(NamedTuple):
     threads: int
 
 
-def sample(site: RunningSite, role: str) -> ProcessSample:
-    """Measure the processes of a role. Shared memory of PostgreSQL is not counted."""
+def measure_processes(site: RunningSite, role: str) -> ProcessSample:
+    """Measure the processes of a role, such as "worker". Shared memory of PostgreSQL is not counted."""
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]
@@ -76,7 +76,7 @@ def main() -> None:
                 errors[f"status {reply.status}: {json.dumps(reply.body)[:100]}"] += 1
             if number % SAMPLE_EVERY == 0 or number == given.answers:
                 for role in ROLES:
-                    samples[role].append(sample(site, role))
+                    samples[role].append(measure_processes(site, role))
                 connections.append(database_connections(site))
                 told = f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections"
                 BAR.show(told, number, given.answers, "answers")

@@ -1,4 +1,4 @@
-"""Check after kills that no acknowledged data are lost or doubled, and that the index is consistent."""
+"""Check after kills that no data which the site acknowledged are lost or doubled, and that the index is consistent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 
 @fresh_connection()
-def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
+def find_violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
     found = [*_check_documents(ledger), *_check_answers(ledger), *_check_agreement()]
     if at_rest:
         found += [*_list_unfinished(), *_check_counts()]
@@ -27,7 +27,7 @@ def violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
 
 @fresh_connection()
 def read_again() -> int:
-    """Queue the documents that failed because of interruptions again, and return their number."""
+    """Queue documents again that failed because their reading was interrupted. Return their number."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
     for document in given_up:
@@ -37,7 +37,7 @@ def read_again() -> int:
 
 @fresh_connection()
 def count_files_left_behind() -> tuple[int, int]:
-    """Count files that no document has, before and after a repair.
+    """Count files that belong to no document, before and after a repair.
 
     A file is stored before its document. After a kill in between, it stays until the nightly check.
     """
@@ -119,7 +119,7 @@ def _list_stored_files() -> set[str]:
 
 
 @fresh_connection()
-def totals() -> dict[str, int]:
+def count_stored_rows() -> dict[str, int]:
     return {
         "documents": Document.objects.filter(collection__slug__in=[UPLOADED, DRAFTED]).count(),
         "passages": Chunk.objects.count(),

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
 
 REEMBEDDING = "re-embedding"
-# Weights of the random choice. Roles whose death stops the site are killed less often.
+# Weights of the random choice of a process. Processes whose death stops the site are killed less often.
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
-# A process must be older than a random age below this, so that it works between the kills.
+# A process is killed only when it is older than a random age below this, so that it works between the kills.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
 AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """The counts of a run. ``recoveries`` are measured seconds; None: not recovered."""
+    """The counts of a test. ``recoveries`` are the seconds until the site worked again; None: it did not."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -54,14 +54,12 @@ class Result:
 
 
 class Killer:
-    """Kills processes of a site. It waits for the recovery after some of the kills."""
-
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
         self._reembedding: subprocess.Popen[str] | None = None
         self._other = False
-        # Counts the exit statuses of commands that were not killed.
+        # The number of completed commands by exit status.
         self.reembeddings: Counter[int] = Counter()
 
     def kill(self, kind: str) -> float | None:
@@ -78,7 +76,7 @@ class Killer:
         return time.time()
 
     def tend(self) -> bool:
-        """Start `serve` again if it has ended, as the machine would. Always returns True."""
+        """Start `serve` again if it has ended, as a service manager would. Always return True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
         return True
@@ -112,7 +110,7 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Start a switch to the other embedder. If one was started before, kill it."""
+        """Kill the running switch of the embedder, if there is one; otherwise start one to the other embedder."""
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -128,7 +126,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """Let the switch finish, and switch back to the site's embedder. Raises: SiteFailed."""
+        """Let the running switch of the embedder finish, and switch back to the site's own. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
@@ -185,15 +183,15 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """Return the violated invariants; None while the other embedder is active."""
+    """Return the violated invariants; None while the site uses the other embedder."""
     from django.db import Error
 
-    from bench.reliability.invariants import violations
+    from bench.reliability.invariants import find_violations
     from retrieval.exceptions import ImproperEmbedder
 
     for _ in range(CHECK_TRIES):
         try:
-            return violations(load.ledger, at_rest=False)
+            return find_violations(load.ledger, at_rest=False)
         except ImproperEmbedder:
             return None
         except Error:
@@ -210,24 +208,24 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8231)
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.reliability.invariants import count_files_left_behind, read_again, totals, violations
-        from bench.reliability.load import SiteLoad, open_work
+        from bench.reliability.invariants import count_files_left_behind, count_stored_rows, find_violations, read_again
+        from bench.reliability.load import SiteLoad, count_open_work
 
         key = site.administrators_key()
         load = SiteLoad(site, key, given.seed)
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
-        rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+        rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
         if given_up := read_again():
-            rest = site.wait(lambda: site.is_ready() and not open_work(), given.rest * 60)
+            rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
         if rest is None:
-            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {open_work()}.")
-        result.violations += [*load.ledger.violations, *violations(load.ledger, at_rest=rest is not None)]
+            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {count_open_work()}.")
+        result.violations += [*load.ledger.violations, *find_violations(load.ledger, at_rest=rest is not None)]
         left_behind, left_after = count_files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")
-        at_stake = {**totals(), "uploads acknowledged": len(load.ledger.acknowledged)}
+        at_stake = {**count_stored_rows(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     print(_format_table(result))
     print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")

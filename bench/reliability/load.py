@@ -1,4 +1,4 @@
-"""Use a site as many people would: uploads, questions and published drafts.
+"""Use a site as many people would: uploads, questions and publications of drafts (unpublished copies).
 
 All that the site acknowledges is recorded, to check it later.
 """
@@ -27,15 +27,16 @@ from retrieval.models import Collection, Document, Draft, Visibility
 UPLOADED, DRAFTED = "soak", "soak-drafts"
 SOURCES = 150
 UPLOAD_PAUSE_SECONDS, ASK_PAUSE_SECONDS, DRAFT_PAUSE_SECONDS = 4.0, 1.0, 0.5
-# A kill causes these errors. The next round continues with what is in the database.
+# A killed process of the site causes these errors. The next round continues with what is in the database.
 _PASSING = (Error, RagsiteError, OSError)
 
 
 @dataclass
 class Ledger:
-    """What was sent, and what the site acknowledged.
+    """A record of what was sent, and what the site acknowledged.
 
-    ``versions`` has for each source the hashes that may be stored: the last acknowledged one, and all sent after it.
+    ``versions`` has for each document's source the hashes that may be stored: the last acknowledged one, and all sent
+    after it.
     """
 
     versions: dict[str, list[str]] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """Run the block with a new database connection, because the old server may be killed."""
+    """Run the block with a new database connection, because the old one's server may have been killed."""
     connections.close_all()
     try:
         yield
@@ -168,7 +169,7 @@ def contents(collection: Collection) -> dict[str, str]:
 
 
 @fresh_connection()
-def open_work() -> dict[str, int]:
+def count_open_work() -> dict[str, int]:
     from evaluation.models import Judgement
 
     counts = {

@@ -26,9 +26,8 @@ from ragsite.postgres.embedded import EmbeddedPostgres
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0
 STOP_SECONDS = 60.0
-# The rates are high, because the bench sends more requests than a person.
+# A benchmark sends more requests than a person, so the limits are high.
 _RATES = {"ASK_RATE": "1000000/min", "NUM_PROXIES": "1"}
-# How the names of a role's processes begin.
 _ROLES: dict[str, str | tuple[str, ...]] = {
     "web server": "ragsite-web",
     "web": "ragsite-web-",
@@ -38,7 +37,7 @@ _ROLES: dict[str, str | tuple[str, ...]] = {
 
 
 class SiteFailed(Exception):
-    """The site does not work as needed. The person who runs the bench reads the message."""
+    """An error: the site does not work as needed. The person who runs the benchmark reads the message."""
 
 
 class HttpReply(NamedTuple):
@@ -47,7 +46,7 @@ class HttpReply(NamedTuple):
 
 
 class RunningSite:
-    """`manage.py serve` with its processes. The bench uses its database, and never starts it."""
+    """A `manage.py serve` with its processes. The benchmark uses the site's database, but never starts it."""
 
     def __init__(self, data_dir: Path, port: int, **environment: str) -> None:
         self.data_dir = data_dir
@@ -93,7 +92,7 @@ class RunningSite:
         self.kill_everything()
 
     def kill_everything(self) -> None:
-        """Kill the processes that are left, by their ids. If the site stopped in order, there are none."""
+        """Kill the site's processes that are left, by their ids. After an orderly stop there are none."""
         roles = ("serve", "web server", "worker", "scheduler", "postgres")
         left = [process for role in roles for process in self.find(role)]
         for process in left:
@@ -115,7 +114,7 @@ class RunningSite:
             if process.info["name"].startswith(_ROLES[role])
             and (process.info["environ"] or {}).get("DATA_DIR") == str(self.data_dir)
         }
-        # A fork has a name like its parent's, so only the topmost process counts.
+        # A fork has the same name as its parent, so only the topmost process counts.
         return [process for process in found.values() if process.info["ppid"] not in found]
 
     def _find_postmasters(self) -> list[psutil.Process]:
@@ -150,7 +149,6 @@ class RunningSite:
         )
 
     def _send(self, method: str, path: str, seconds: float, **options: Any) -> HttpReply:
-        """Return the reply. Its status is 0 if the connection failed."""
         try:
             response = httpx2.request(method, self.url + path, timeout=seconds, **options)
             is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -199,7 +197,7 @@ def running_site(port: int, **environment: str) -> Iterator[RunningSite]:
 
 
 def _connect(site: RunningSite) -> None:
-    # With an address of a database, the bench does not start a server itself.
+    # With the address of a database, this process does not start a server itself.
     os.environ |= {"DATABASE_URL": site.postgres.url, "DATA_DIR": str(site.data_dir), "RAGSITE_DOTENV": "false"}
     import django
 
@@ -217,7 +215,7 @@ BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
 def distinct_questions(mark: str = "") -> Iterator[str]:
-    """Yield questions without end that the demo documents answer. All differ, so no answer is reused."""
+    """Yield endlessly many questions that the demo documents answer. All differ, so no answer is reused."""
     texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
     for number in count():
         yield f"{texts[number % len(texts)][:400]} ({mark}{number})"

@@ -1,4 +1,4 @@
-"""Measure the processor time of each stage of an answer, by its spans in all threads."""
+"""Measure the processor time of each stage of an answer, from tracing spans in all threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.rights.search_filters import build_filters
 
 WARM_UP = 5
-# The time to encode this question is the unit in which machines are compared.
+# The speed of a machine is measured by the time to encode this question.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
 REST = "rest"
@@ -30,7 +30,7 @@ REST = "rest"
 class StageRun:
     """Processor seconds of each stage, without the stages inside it, and milliseconds of each answer.
 
-    ``first_token_ms`` is wall-clock time. ``reference_ms`` is the processor time to encode a question.
+    ``first_token_ms`` is elapsed time. ``reference_ms`` is the processor time to encode the question REFERENCE.
     """
 
     answers: int = 0
@@ -59,7 +59,7 @@ class _Open:
 
 
 class StageClock:
-    """A span backend that adds the processor time of each span, without inner spans, to its stage."""
+    """A backend for tracing spans that adds the processor time of each span, without inner spans, to its stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -93,10 +93,11 @@ class StageClock:
         return stack
 
 
-def run(questions: Sequence[str], collection: str, report: Report) -> StageRun:
-    """Ask each question once, as a visitor. No answer is saved, and the first ones are not counted.
+def measure_answer_stages(questions: Sequence[str], collection: str, report: Report) -> StageRun:
+    """Ask each question once, as a visitor, and return the times. The first ones are not counted.
 
-    Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is not public.
+    No answer is saved. Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is
+    not public.
     """
     result = StageRun(reference_ms=_measure_reference_ms())
     filters = build_filters(AnonymousUser(), collection)

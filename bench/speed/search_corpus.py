@@ -28,9 +28,9 @@ from retrieval.text.chunking import hash_content
 
 SLUG = "benchmark"
 SEED = 20_000
-# Increase it when the texts or the loading change. A corpus with another version is written again.
+# Increase this number when the texts or their loading change. A corpus with another number is written again.
 LOADING_VERSION = 4
-# Number of texts of each topic that are embedded, to measure how vectors are distributed.
+# The number of texts of each topic that are embedded, to learn how real vectors are distributed.
 SAMPLES = 20
 BETWEEN_PASSAGES = "\n\n"
 
@@ -39,9 +39,9 @@ TABLES = (Chunk, ChunkEmbedding, Lexeme, DocumentText)
 
 @dataclass(frozen=True, slots=True)
 class LoadedCorpus:
-    """``size`` passages in a collection. ``make_questions(n)`` returns n different questions about them.
+    """A collection with ``size`` passages. ``make_questions(n)`` returns n different questions about them.
 
-    ``build_seconds`` is None for a collection of an earlier run.
+    ``build_seconds`` is None for a collection that an earlier run wrote.
     """
 
     collection: Collection
@@ -50,8 +50,8 @@ class LoadedCorpus:
     build_seconds: float | None
 
 
-def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
-    """Return a collection of the first ``chunks`` documents of a set in BEIR's format, each of them one passage.
+def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
+    """Return a collection of the first ``chunks`` documents of a set in BEIR's format, one passage each.
 
     Its questions are the set's queries, in file order. Raises: UnreadableTestSet, also if the set is smaller.
     """
@@ -68,14 +68,15 @@ def load_real(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     test_set = TestSet(f"{folder.resolve().name} {chunks}", documents, ())
     configuration = corpora.choose_configuration(test_set)
     started = time.perf_counter()
-    collection = corpora.load(test_set, configuration=configuration, chunked=False, report=report)
+    collection = corpora.load_collection(test_set, configuration=configuration, chunked=False, report=report)
     return LoadedCorpus(collection, chunks, take, time.perf_counter() - started)
 
 
-def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
-    """Return the collection `benchmark` with this number of chunks. Unless it exists, it is written in one transaction.
+def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
+    """Return the collection `benchmark` with this number of synthetic chunks.
 
-    It is not public. If no other collection has chunks, the vector index is built afterwards, which is much faster.
+    Unless it exists, it is written in one transaction. It is not public. If no other collection has chunks, the vector
+    index is built afterwards, which is much faster.
     """
     corpus = SyntheticCorpus(chunks, seed)
     collection, _ = Collection.objects.get_or_create(
@@ -90,7 +91,7 @@ def load(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     made_by = index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
     if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
-        build_index(embedder)  # an interrupted run may have dropped it
+        build_index(embedder)  # An interrupted run may have dropped the index.
         return LoadedCorpus(collection, chunks, corpus.questions, None)
     started = time.perf_counter()
     draw = corpus.vector_drawer(_embed_samples(corpus, report))

@@ -1,7 +1,7 @@
-"""Times of each part of a search on a corpus of a given size.
+"""Measure how long each part of a search takes on a corpus of a given size.
 
-Two references are timed on the same rows: PostgreSQL's `ts_rank`, and the exact comparison of all vectors, to which the
-index is an approximation.
+Two references are timed on the same rows: PostgreSQL's `ts_rank`, and an exact comparison of all vectors, which the
+vector index approximates.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import SearchResult
 from retrieval.types import Retriever, SearchFilters
 
-# This many questions, and one more for each PASSAGES_A_WARM_UP passages, are searched first, to read the data into
-# memory.
+# The first searches read the data into memory and are not timed. Their number is WARM_UP, and one more for each
+# PASSAGES_A_WARM_UP passages.
 WARM_UP = 10
 PASSAGES_A_WARM_UP = 2_000
 DEPTH = 50
@@ -44,7 +44,7 @@ DEPTH = 50
 ALONE = ("embed", "lexical", "vector", "ts_rank", "exact_vector")
 
 
-# For this time, several users search at once, with this number of different questions.
+# Several users search at once for ASKING_SECONDS, with ASKED different questions.
 ASKING_SECONDS = 8.0
 ASKED = 2000
 
@@ -58,7 +58,7 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """Milliseconds of each question by stage. ``recall`` is that of the vector index, compared with all vectors."""
+    """Milliseconds of each question by stage. ``recall`` is that of the vector index against an exact comparison."""
 
     chunks: int
     build_seconds: float | None
@@ -81,17 +81,16 @@ class BenchmarkRun:
         return stages[numerator].p50 / stages[denominator].p50
 
 
-def run(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Time each part of a search, the whole, and the references. At the end, several users search at once.
+def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
+    """Time each part of a search, the whole search, and the references; at the end, several users at once.
 
-    The references come last, because they read so much that the site's data would leave the memory. The parts take
-    turns at being first, because later ones profit from warm caches. Raises: UntrustworthyRun if a part failed; the
-    errors of `search()`.
+    The references come after the searches, because they read so much that the site's data would leave the memory. The
+    parts take turns at being first, because later ones profit from warm caches. Raises: UntrustworthyRun if a part
+    failed; the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    # These are the filters of a visitor, without restricted documents.
     filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.size, loaded.build_seconds)
     plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
@@ -180,11 +179,11 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """Run the parts, beginning with number ``turn``, and return their results. Only parts with a name are timed."""
+    """Run the parts in order from number ``turn`` on, time those with a name, and return their results."""
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
-        # The cache is emptied, so that each part encodes the question itself.
+        # Without cached vectors, each part encodes the question itself.
         forget_queries()
         started = time.perf_counter()
         returned[name] = parts[name]()
@@ -201,7 +200,6 @@ def _search(question: str, filters: SearchFilters) -> SearchResult:
 
 
 def _build_tsquery(question: str, filters: SearchFilters) -> str:
-    """Return the condition of the lexical retriever. It matches no row if all words are unknown."""
     queries = build_queries(question, filters.collections)
     return queries[0].tsquery if queries else ""
 

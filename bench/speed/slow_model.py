@@ -1,4 +1,4 @@
-"""A small server of chat completions that writes slowly, for many readers at once."""
+"""A small server that imitates a language model and writes slowly, for many readers at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.serving import QuietHandler, serving
 
 @dataclass(slots=True)
 class SlowModel:
-    """A running server. ``writing`` is the number of answers that it is writing."""
+    """The running server. ``writing`` is the number of answers that it is writing now."""
 
     url: str = ""
     writing: int = 0
@@ -46,7 +46,7 @@ def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
             for number in range(tokens):
-                # Markers in the text make the site cite and check the answer as usual.
+                # The site handles markers (``[1]``) in the text as in other answers: it cites and checks.
                 text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
                 self._send({"delta": {"content": text}, "finish_reason": None})
                 time.sleep(token_seconds)

@@ -41,7 +41,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 class Reading:
     """One stream: the seconds until its first byte, and until the first event of each name.
 
-    ``error`` says why there is no answer.
+    ``error`` is the reason if no answer came.
     """
 
     first: dict[str, float] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Reading:
 class StreamLoad:
     """The load of the web server at one moment.
 
-    Memory is the proportional set size of all its processes. Processor times are those of the web server, of the
-    database (None if it is external), and of the readers with the model.
+    Memory is the sum over its processes, with shared memory divided among them. Processor times are those of the web
+    server, of the database (None if it is external), and of this process, which reads the streams and runs the model.
     """
 
     memory_mib: float
@@ -65,10 +65,10 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The whole measurement. ``quoted``: without a model.
+    """The whole measurement. If ``quoted`` is true, there was no model.
 
-    ``stopped_seconds`` is how long the site wrote after all readers had disconnected; ``settled`` is the load shortly
-    after.
+    ``stopped_seconds`` is how long the site wrote after all readers had disconnected; ``settled`` is the load after
+    this.
     """
 
     streams: int
@@ -105,11 +105,13 @@ class StreamRun:
         return percentiles(known) if known else None
 
 
-def run(streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False) -> StreamRun:
+def measure_streams(
+    streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False
+) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
 
-    If ``quoted`` is set, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web
-    server does not start; UntrustworthyRun if no token was streamed.
+    If ``quoted``, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web server
+    does not start; UntrustworthyRun if no token was streamed.
     """
     collection = _create_collection()
     try:
@@ -206,7 +208,7 @@ async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
         reading.error = f"{type(error).__name__}: {error}"
     finally:
         if writer is not None:
-            # The connection is aborted, because closing it in order would first read the rest.
+            # An orderly end would first read the rest, so the connection is aborted.
             writer.transport.abort()
 
 
@@ -288,7 +290,7 @@ def _measure_cpu_seconds(pid: int) -> float:
 
 
 def _measure_database_seconds() -> float | None:
-    """Return the database server's processor time, with processes that have ended; None if it is external."""
+    """Return the processor time of the database server's living and ended processes; None if it is external."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])
@@ -302,7 +304,6 @@ def _measure_database_seconds() -> float | None:
 
 @contextmanager
 def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the site's web server with the model at ``model_url``. Yield its process and port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -317,7 +318,7 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # If there is a model, all answers are written at once. Otherwise they wait in the queue.
+        # With a model, all answers are written at once. Without one, they wait in the queue.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
         **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),

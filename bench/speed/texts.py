@@ -1,9 +1,14 @@
-"""Make a synthetic corpus of any size for timing searches: words, topics, passages, questions and vectors. PURE.
+"""Make a synthetic corpus of any size for timing searches: words, topics, passages, questions and vectors.
 
-A search takes as long as on real texts. Word frequencies follow the law of Zipf and Mandelbrot. A passage has words of
-the whole language and of its topic, so that a question of six words matches about the same share of the passages
-(median: a sixth) as questions of public test sets. Vectors are drawn at random, because embedding 100,000 passages
-takes hours: see :meth:`SyntheticCorpus.vector_drawer`. The same seed gives the same corpus.
+A search in it takes as long as in real texts:
+
+- Word frequencies follow the law of Zipf and Mandelbrot.
+- A passage has words of the whole language and of its topic. So a question of six words matches about the same share of
+  the passages (median: a sixth) as questions of public test sets.
+- Vectors are drawn at random, because embedding 100,000 passages takes hours: see
+  :meth:`SyntheticCorpus.vector_drawer`.
+
+The same seed gives the same corpus.
 
 Source: Mandelbrot, "An Informational Theory of the Statistical Structure of Language", 1953.
 """
@@ -22,10 +27,10 @@ Vectors = npt.NDArray[np.float32]
 VOCABULARY = 50_000
 TOPICS = 100
 TOPIC_WORDS = 400
-# Mandelbrot's shift. If it were 0, the commonest word would be in every passage, like a stop word.
+# Mandelbrot's shift. With 0, the commonest word would be in every passage, like a stop word.
 SHIFT = 20
 TOPIC_SHIFT = 5
-# The words of a topic are rarer than this number of the language's commonest words.
+# The words of a topic are not among this many commonest words of the language.
 COMMONEST = 200
 
 WORDS_A_PASSAGE = 150
@@ -33,7 +38,7 @@ PASSAGES_A_DOCUMENT = 20
 TOPICAL_SHARE = 0.4
 WORDS_A_SENTENCE = 15
 
-# Words are these nouns, and compounds of two of them. Meaningless syllables would give the embedder several times as
+# All words are these nouns and compounds of two of them. Meaningless syllables would give the embedder several times as
 # many tokens as a real question.
 _NOUNS = """
 acid air apple arm army arrow art ash baby back bag ball band bank bar base bath beach bean bear bed bell belt bird
@@ -79,7 +84,7 @@ class SyntheticCorpus:
     seed: int
 
     def documents(self) -> Iterator[SyntheticDocument]:
-        """Yield the documents. The last is shorter if ``size`` is no multiple of 20."""
+        """Yield the documents. The last one is shorter if ``size`` is no multiple of 20."""
         random = self._make_generator("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
@@ -96,7 +101,7 @@ class SyntheticCorpus:
             yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
-        """Return questions with three words of a topic and three of the language each, drawn by frequency."""
+        """Return questions of six words, three of a topic and three of the language, drawn by frequency."""
         random = self._make_generator("questions")
         questions = []
         for place in range(number):
@@ -116,7 +121,7 @@ class SyntheticCorpus:
 
         ``embedded`` has the vectors of some :meth:`samples` of each topic, shape (n, width). A passage's vector is the
         mean of its topic plus a normal draw with the covariance of the vectors within a topic. So a question has as
-        many near neighbours as among real texts. With independent directions, the index would search without direction.
+        many near neighbours as among real texts. Independent directions would give the index nothing to follow.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])
@@ -135,7 +140,7 @@ class SyntheticCorpus:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The nouns, then compounds in random order, because short words are the commonest."""
+        """The words, the commonest first: the nouns, then compounds in random order, because short words are common."""
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
         order = self._make_generator("vocabulary").permutation(len(compounds))
@@ -158,7 +163,6 @@ class SyntheticCorpus:
         return [words[place] for place in random.permutation(number)]
 
     def _make_generator(self, *purpose: str | int) -> np.random.Generator:
-        """Return an own generator for each purpose, so that questions do not depend on the number of passages."""
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 

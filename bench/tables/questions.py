@@ -1,4 +1,4 @@
-"""Compare values computed over tables with the right answers of questions. PURE."""
+"""Compare values computed over tables with the right answers of questions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class TableQuestion:
 class Tally:
     """Counts over questions about tables.
 
-    ``stated``: a value was computed. ``right``: and it is right. ``on_page``: the right value is stated, or in the
-    shown rows.
+    - ``stated``: a value was computed.
+    - ``right``: the computed value is right.
+    - ``on_page``: the right value was computed, or is in the shown rows.
     """
 
     questions: int = 0
@@ -52,13 +53,13 @@ def read_questions(folder: Path) -> list[TableQuestion]:
     ]
 
 
-def halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
+def split_into_halves(questions: Iterable[TableQuestion]) -> dict[Path, str]:
     tables = sorted({question.table for question in questions})
     return {table: ("shaping", "judging")[place % 2] for place, table in enumerate(tables)}
 
 
 def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
-    """Return whether both have the same values, in any order, as WikiTableQuestions compares them.
+    """Return whether both lists have the same values, in any order, as WikiTableQuestions compares them.
 
     Values are compared as numbers, as days, or as text without case, accents, quotes and notes in brackets at the end
     (Pasupat and Liang, 2015).
@@ -73,9 +74,9 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
-    """Return whether the table shows all ``expected`` values.
+    """Return whether the table on the page shows all ``expected`` values.
 
-    If the table has conditions, the number of rows that meet them counts as shown.
+    If the question filters rows, the number of matching rows also counts as a shown value.
     """
     if table is None:
         return False

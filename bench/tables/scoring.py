@@ -1,4 +1,4 @@
-"""Score how many cells of a file's tables were found. PURE."""
+"""Score how many cells of a file's tables were found."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from retrieval.tables.table_reading import read_tables
 from retrieval.text.extracted import ExtractedText
 
 Rows = Sequence[Sequence[str]]
-# A table with a smaller share of right cells counts as not found.
 FOUND_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """The score of a file. ``cells`` are expected, ``right`` found in their place, ``written`` found and not empty.
+    """The score of a file with tables.
 
-    ``false`` has the first row of each table that matches no expected one.
+    ``cells`` is the number of expected cells, ``right`` of those found in their place, and ``written`` of all found
+    cells that are not empty. ``false`` has the first row of each found table that matches no expected one.
     """
 
     name: str
@@ -32,7 +32,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """Read the expected tables of the file at ``path``, from ``NAME.csv``, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
+    """Read the expected tables of a file: ``NAME.csv`` beside it, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -75,11 +75,11 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
 
 
 def count_right(expected: Rows, found: Rows) -> int:
-    """Return how many cells are in the right row and column.
+    """Return how many cells of a table are in the right row and column.
 
     Rows are aligned in order, so a missing row costs only its own cells.
     """
-    # This is the longest common subsequence. Two rows count as much as the cells that they share.
+    # This computes the longest common subsequence. Two rows count as much as the cells that they share.
     best = [0] * (len(found) + 1)
     for row in expected:
         above, best = best, [0]

@@ -1,7 +1,8 @@
-"""Find the approved answer to a question, with its current sources.
+"""Find the answer that a curator has approved for a question, with its current sources.
 
-A wording of the approved answer must be equal to the question, apart from case and punctuation. Or it must have a high
-cosine and the same question word, numbers and codes (error rates: docs/quality.md).
+A question gets the answer if it equals one of the answer's wordings, apart from case and punctuation. It also gets it
+if its embedding is similar to a wording's, and both have the same question word, numbers and codes. Error rates:
+docs/quality.md.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 NAME = "approved"
 
-# Several approved answers are tried, because the user may lack the right to read the sources of the most similar one.
+# The user may lack the right to read the sources of the most similar answer, so several are tried.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions. It gets an approved answer only if
-# its wording is equal to the approved question.
+# A follow-up question with at most this many words may depend on earlier questions. So it gets an approved answer only
+# if it equals a wording, not if it is similar to one.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -53,7 +54,10 @@ def read_approved_version(collections: Iterable[int]) -> list[Any]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream. Each piece ends at white space, so that no marker is split."""
+    """Split a finished text into pieces to stream.
+
+    The pieces end at white space, so no marker (``[1]``) is cut in two.
+    """
     return (match.group() for match in _PIECE.finditer(text))
 
 
@@ -76,7 +80,7 @@ def find_approved_answer(
 def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Yield approved answers to similar questions with their similarity (at most 1), the most similar ones first."""
+    """Yield approved answers that fit the question, with the similarity of the two questions, the highest (1) first."""
     asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
@@ -103,7 +107,7 @@ def _find_candidates(
 
 
 def find_nearest_wordings(wordings: QuerySet[ApprovedQuestion], vector: Any) -> QuerySet[Any]:
-    """Return the wordings with their cosine ``distance`` from a unit vector of the site's embedder, nearest first."""
+    """Return the wordings with their cosine ``distance`` from ``vector``, a question's embedding, nearest first."""
     of_embedder = wordings.filter(embedder=embedder_choice.get_embedder().name, embedding__isnull=False)
     return of_embedder.annotate(distance=CosineDistance("embedding", vector)).order_by("distance", "pk")
 
@@ -193,7 +197,7 @@ def _build_answer(
 def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
     """Return who approved the answer and when; None if it is not approved.
 
-    If the user has no full name, the part of the user name before the @ is returned.
+    A user without a full name appears as the part of the user name before the @.
     """
     if approved is None or approved.approved_at is None:
         return None

@@ -1,5 +1,3 @@
-"""Render the result of a computation over a table as Markdown: first a sentence, then the rows."""
-
 from __future__ import annotations
 
 import re
@@ -55,7 +53,7 @@ def render_result(result: TableResult, language: str, get_marker: Callable[[Resu
 
 
 def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
-    """Render a cell with its unit. A share below 1 is also shown as a percentage."""
+    """Render a table cell with its unit of measure. A share below 1 is also shown as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
         return gettext("yes") if text == "1" else gettext("no")

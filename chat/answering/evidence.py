@@ -1,8 +1,13 @@
-"""Estimate whether the sources answer a question.
+"""Estimate the probability that the sources answer a question.
 
-A logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal Statistical Society,
-1958) on the closeness of the closest passage, the share of the question's words in a passage, and whether the question
-has a name that no document contains. The lead of the best passage did not improve it. Errors: docs/quality.md.
+The method is a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal
+Statistical Society, 1958) on three features:
+
+- closeness: the similarity of the question and the closest passage, by their vectors;
+- coverage: the largest share of the question's words in a passage;
+- unknown_name: whether the question has a name that no document contains.
+
+The lead of the best passage over the second did not improve it. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -40,25 +45,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# With `unknown_name`, the site answers 66 instead of 94 of 392 questions about subjects that the documents do not have,
-# and 392 instead of 394 of 419 answerable questions.
+# The weight of `unknown_name` is measured. With it, the site answers 66 of 392 questions about subjects that the
+# documents do not have (94 without it), and 392 of 419 answerable questions (394 without it).
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language shares no words with the question, so only the closeness counts. Below a closeness of
-# 0.25, no answer is given. This concerns 37 % of 150 English questions about Dutch paragraphs and 98 % of 250 about
-# other subjects, and 32 % of 150 Dutch questions about English paragraphs and 93 % of 450 about other subjects.
+# A passage in another language shares no words with the question, so only its closeness counts. Below a closeness of
+# 0.25, no answer is given. Share of questions without an answer for this reason:
+#
+# - English questions, Dutch paragraphs: 37 % of 150 on the subject, 98 % of 250 about other subjects;
+# - Dutch questions, English paragraphs: 32 % of 150 on the subject, 93 % of 450 about other subjects.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
 # These weights are used if the embedder gave no vectors, or if its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
-# From this probability on, the passages are shown as an answer. Below, they are shown as the closest results.
+# At this probability or above, the passages are shown as an answer; below it, as the closest results.
 ANSWERABLE = 0.6
-# This limit replaces ANSWERABLE if only words were compared. A passage must then contain half of the question's words.
+# This limit replaces ANSWERABLE if words were compared and no vectors. With it, a passage must contain half of the
+# question's words.
 ANSWERABLE_BY_WORDS = 0.5
 HOPELESS = 0.1
-# Below this probability, the page shows only the titles of documents. In a measurement with 40 questions without an
-# answer, this happened for 7 of 8 questions about other subjects and for 1 of 32 near misses.
+# Below this probability, the page shows only the titles of documents. Of 40 questions without an answer in the
+# documents, this concerned 7 of 8 about other subjects and 1 of 32 about a similar subject.
 NEAR = 0.2
-# If no unit contains a word of the question, this many units are compared by their vectors.
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^\s.!?\n](?:[^.!?\n]|[.](?=\w))*[.!?]?")
@@ -72,9 +79,9 @@ _CALENDAR = read_words("documents", "calendar")
 class Evidence:
     """The estimated ``probability``, 0 to 1, that the sources answer the question.
 
-    If ``by_words`` is true, only words were compared, no vectors. ``closeness`` maps a marker to the closeness of its
-    source. ``alone`` are the markers of sources that reach the probability ANSWERABLE without the other sources, and
-    ``near`` the markers of sources that reach NEAR.
+    If ``by_words`` is true, words were compared and no vectors. ``closeness`` maps a source's marker to the similarity
+    of its vector to the question's. ``alone`` are the markers of sources that would reach the probability ANSWERABLE as
+    the only source; ``near`` are those that would reach NEAR.
     """
 
     probability: float
@@ -96,7 +103,7 @@ class Evidence:
     def is_hopeless(self) -> bool:
         """True if the sources are too far from the question to ask a language model.
 
-        It is False if only words were compared, because the documents may use other words than the question.
+        It is never True without vectors, because the documents may use other words than the question.
         """
         return not self.by_words and self.probability < HOPELESS
 
@@ -104,7 +111,7 @@ class Evidence:
 def estimate_evidence(
     trace: SearchTrace, sources: Sequence[ContextSource], calibration: Calibration | None
 ) -> Evidence:
-    """Return the probability that the ``sources`` answer the question of ``trace``, with the features behind it."""
+    """Return the probability that ``sources``, which the search of ``trace`` found, answer its question."""
     if not sources:
         return Evidence(0.0, {}, by_words=False, closeness={})
     by_id = {candidate.chunk_id: candidate for candidate in trace.candidates}
@@ -126,8 +133,8 @@ def estimate_evidence(
     if find_unknown_names(trace, sources):
         features["unknown_name"] = 1.0
     foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
-    # If a passage in the question's language is close enough to the question, passages in another language are used
-    # only if they are closer than this one.
+    # If a passage in the question's language is close enough, passages in another language count only if they are
+    # closer.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
     least = own if own >= PASSABLE_CLOSENESS else -math.inf
     across = frozenset(marker for marker in foreign if closeness.get(marker, 0.0) > least)
@@ -170,8 +177,8 @@ def _is_given(candidate: Candidate | None) -> bool:
 def find_unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """Return the names in the question that no searched document contains, not even in a similar spelling.
 
-    In an English or Dutch question, a name is a word with a capital inside a sentence. In other languages, or if all
-    sources are in another language, only a capital inside the word shows a name, as in WiFi.
+    In English and Dutch, a word within a sentence that begins with a capital is a name. In other languages, or if all
+    sources are in another language, only a word with a capital inside, such as WiFi, is a name.
     """
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
@@ -219,11 +226,11 @@ def list_best_units(source: ContextSource) -> list[QuotableUnit]:
 
 
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the unit of the source's best passage that is closest to the question; None if it has no units.
+    """Return the sentence, list item or table row of the source's best passage that is closest to the question.
 
-    The unit with most of the question's words is chosen; rare words count more. If two units are equal, common
-    sequences of four letters decide. This is as accurate as sentence vectors (docs/quality.md). Sentence vectors are
-    used if no unit shares a word with the question, unless ``by_meaning`` is False or the embedder fails.
+    It is the one with most of the question's words; rare words count more. Ties: most common sequences of four letters.
+    If none shares a word with the question, sentence vectors are compared, unless ``by_meaning`` is False or the
+    embedder fails. None if the passage has no such part. Accuracy: docs/quality.md.
     """
     return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 
@@ -233,16 +240,16 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := remove_earlier_code(question)) != question:
-        # The follow-up question was completed with a code from the conversation. The other words of the question choose
-        # the units, and the code decides only between equal units.
+        # A code from the conversation was added to this follow-up question. The question's own words decide; the code
+        # decides only between units that have equally many of them.
         alone = _compute_weights(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
     shares = _compute_weights(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # If two units share as many words with the question, the unit in the first block is chosen, because a section
-        # names its subject at the beginning.
+        # If two units share as many words with the question, a unit in the first block wins, because a section names
+        # its subject at the beginning.
         asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())

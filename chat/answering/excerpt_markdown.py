@@ -1,4 +1,4 @@
-"""Write an excerpt as Markdown, with a marker after each contiguous part of the document. PURE."""
+"""Write an excerpt of a document as Markdown, with a marker (``[1]``) after each contiguous part."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_MARKER = len(" … [999]")
 GOES_ON = "…"
 
 
-# The patterns below rewrite the markup of a document. Its headings become bold lines, because they must not look like
-# headings of the answer.
+# The patterns below find markup of a document that is rewritten. Its headings become bold lines, because they must not
+# look like headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,8 +32,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# The patterns match tags of the template languages Jekyll, Liquid, Hugo and ERB. They are removed, because their output
-# is unknown.
+# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -44,7 +43,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++([^\n]*+)$", re.MULTILINE)
 
 
 def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
-    """Return the excerpt as Markdown. If ``is_cited``, each span ends with the source's marker."""
+    """Return the excerpt as Markdown. If ``is_cited``, each contiguous part ends with the source's marker (``[1]``)."""
     pieces = list(_render_spans(excerpt))
     if excerpt.table_head:
         pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
@@ -58,10 +57,10 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
     return "\n\n".join(_add_marker(piece, marker) for piece in pieces)
 
 
-def find_marked(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return the span of the unit's text in ``shown``, the Markdown of an excerpt, so that it can be highlighted.
+def find_unit_in_markdown(shown: str, unit: QuotableUnit) -> Span | None:
+    """Return where ``shown``, an excerpt as Markdown, contains the text of ``unit``, to highlight it there.
 
-    Return None if the unit is the whole excerpt, or if the unit's text is written differently in the Markdown.
+    Return None if the unit is the whole excerpt, or if its text is written differently in the Markdown.
     """
     words = _render_prose(unit.text.strip())
     at = shown.find(words)
@@ -190,8 +189,7 @@ def _make_bold(match: re.Match[str]) -> str:
 def _dedent(text: str) -> str:
     """Remove the indentation of a text that was cut out of an indented block.
 
-    If the first line is indented, its indentation is removed from it and from the lines after it that have at least as
-    much. Otherwise all lines but the first lose their common indentation.
+    An indented first line gives the width to remove. Otherwise all lines but the first lose their common indentation.
     """
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")

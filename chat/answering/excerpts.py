@@ -1,4 +1,4 @@
-"""Choose the part of a passage that an answer shows. PURE."""
+"""Choose the part of a passage that an answer shows."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# The longest excerpts in characters. LONGEST_PROSE is about a screen. A list, procedure, table or piece of code may be
-# longer, because a part of it is of no use.
+# The excerpts have at most these numbers of characters. LONGEST_PROSE is about a screen. A list, procedure, table or
+# piece of code may be longer, because a part of it is of no use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# A section is shown with its sub-sections as long as they have at most this many characters together.
+# A section is shown with its sub-sections if they have at most this many characters together.
 LONGEST_OPENING = 1_400
-# A block can announce the next block only in its last sentence. The sentence is searched within this many characters at
-# the end of the block.
+# Only the last sentence of a block can announce the next block ("Do the following:"). It is searched within this many
+# characters at the end of the block.
 LONGEST_ANNOUNCEMENT = 240
 LONGEST_ROWS = 700
 
 
-# The last sentence of a block announces the next block if it contains one of these words, or a colon.
+# A sentence announces the next block if it contains a colon or one of these words.
 _ANNOUNCEMENT = re.compile(fill_in(r":|\b<announcing>\b", "documents"), re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?]\s")
 
@@ -38,8 +38,8 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 class Excerpt:
     """The part of one source to show: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above table rows, if their head is not in the excerpt. ``heading`` is shown above a text
-    that is unclear without it. If ``goes_on`` is true, the section continues after the excerpt.
+    ``table_head`` is shown above table rows whose head is not in the excerpt, ``heading`` above a text that is unclear
+    without it. If ``goes_on`` is true, the section continues after the excerpt.
     """
 
     source: ContextSource
@@ -55,12 +55,13 @@ class Excerpt:
 
 
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """Cut the excerpt to show around ``unit``, the part of a passage that is closest to the question.
+    """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
 
-    A section that fits on a screen is shown whole, with its sub-sections if they fit too. If ``is_card`` is true, the
-    passage's other short sections are added. If the section is too long, the excerpt has the unit's block, the blocks
-    that this block announces, and blocks around them. If a block is too long, it is cut around the unit: a procedure
-    from its first step, a list with its lead-in, rows with their head.
+    - A section that fits on a screen is shown whole, with sub-sections that fit too. If ``is_card``, other short
+      sections of the passage are added.
+    - From a longer section, the excerpt has the unit's block, the next blocks if it announces them, and blocks around.
+    - A longer block is cut around the unit: a procedure from its first step, a list with the sentence before it, rows
+      with their head.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -92,9 +93,9 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 
 
 def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
-    """Return the unit's section with as many of its sub-sections as fit.
+    """Return the unit's section, followed by as many of its sub-sections as fit.
 
-    If the unit's passage has at most ``longest_passage`` characters, all of its sections are returned.
+    If the passage has at most ``longest_passage`` characters, return all of its sections.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -139,7 +140,6 @@ def _announces(source: ContextSource, block: Block) -> bool:
 
 
 def _introduces(block: Block, following: Block) -> bool:
-    """Return whether ``block`` is short and a table follows it, as after "The hours differ by ward"."""
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -194,9 +194,8 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
 def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
     """Return the excerpt of ``spans``, with the heading of its section if the text is unclear without it.
 
-    The heading is needed in two cases. In the first, only the heading contains a word of the question. In the second,
-    the excerpt begins with a list that has no lead-in: for example, the exclusions of a warranty would read like its
-    coverage.
+    That is the case if only the heading contains a word of the question, or if a list has no sentence before it, such
+    as the exclusions of a warranty.
     """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading

@@ -1,5 +1,3 @@
-"""Answer a question by quoting the best passage, and mark the words in it that are closest to the question."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -8,14 +6,14 @@ from itertools import islice
 
 from chat.answering.checking.citations import find_markers
 from chat.answering.evidence import Evidence
-from chat.answering.excerpt_markdown import find_marked, render_excerpt
+from chat.answering.excerpt_markdown import find_unit_in_markdown, render_excerpt
 from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
     build_alternative,
+    build_excerpts,
     build_whole_passage,
     count_alternatives,
-    cut_results,
 )
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
@@ -30,8 +28,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first citation
-    is a table row. ``alternatives`` are passages to show next to the answer.
+    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first one is a
+    table row. ``alternatives`` are other passages to show beside the answer.
     """
 
     text: str
@@ -42,13 +40,13 @@ class Quotation:
 
 @span("composition")
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Quote the best passage. The less its score exceeds the next one, the more alternatives are added.
+    """Return an answer that quotes the best passage, with other passages beside it if their scores are similar.
 
-    Raises: NoAnswer if the documents probably do not answer the question, or no result can be quoted.
+    Raises: NoAnswer if the documents probably do not answer the question.
     """
     if not evidence.is_answerable:
         raise NoAnswer
-    found = cut_results(question, results, evidence, is_answered=True)
+    found = build_excerpts(question, results, evidence, is_answered=True)
     first = next(found, None)
     if first is None:
         raise NoAnswer
@@ -68,7 +66,7 @@ def quote_documents(question: str, results: Sequence[ContextSource], evidence: E
 
 
 def _build_citations(text: str, excerpt: Excerpt, unit: QuotableUnit) -> Iterator[VerifiedCitation]:
-    marked = find_marked(text, unit)
+    marked = find_unit_in_markdown(text, unit)
     block = excerpt.source.block
     for marker in find_markers(text):
         yield VerifiedCitation(

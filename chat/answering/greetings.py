@@ -1,5 +1,3 @@
-"""Answer a greeting or thanks with a sentence about the site."""
-
 from __future__ import annotations
 
 import re

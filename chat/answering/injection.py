@@ -1,7 +1,7 @@
-"""Recognise, by rules, texts that try to instruct the site instead of asking a question. PURE.
+"""Recognise, by rules, texts that try to instruct the site instead of asking a question.
 
-Of deepset/prompt-injections, the rules find 142 of 203 attempts, many of them German, and none of 343 ordinary
-questions. Rules for disguised texts (base64, spaced letters) found only two more.
+The rules find 142 of 203 attempts in the data set deepset/prompt-injections, many of them German, and match none of 343
+ordinary questions. Rules for disguised texts (base64, spaced letters) found only two more attempts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import unicodedata
 
 from retrieval.text.word_lists import read_patterns
 
-# The files in `retrieval/text/languages/` contain the patterns of these rules.
 RULE_NAMES = ("set aside", "reveal", "role", "dictated", "documents", "markup")
 _PATTERNS = {
     rule: [
@@ -23,6 +22,6 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000
 
 
 def find_instruction(text: str) -> str:
-    """Return the name of the first rule for instructions that matches the text; empty if no rule does."""
+    """Return the name of the first rule that recognises an instruction to the site; empty if no rule does."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

@@ -1,6 +1,6 @@
 """Test whether a language model calls functions correctly, once for each model and server.
 
-Small models often write a call as text of the answer, or call a function although the sources answer the question.
+Small models often write the call into the answer's text, or call a function although the sources answer the question.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Tried:
     error: str = ""
 
 
-def try_out(model: LanguageModel) -> Tried:
+def run_model_trial(model: LanguageModel) -> Tried:
     """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = Tried()
     try:
@@ -90,12 +90,15 @@ async def _answer(client: CompletionClient, tried: Tried) -> None:
 
 
 def uses_functions(name: str) -> bool:
-    """Return whether the model passed its trial. If it was never tried, queue the trial and return False."""
+    """Return whether the model passed its trial, so that functions may be offered to it.
+
+    If it was never tried, queue the trial and return False.
+    """
     model = writers.list_language_models().get(name)
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
-    # If a trial has no result after this time, the worker that ran it was killed, so the trial is started again.
+    # A trial without a result after this time was lost, because its worker was killed. It is started again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())

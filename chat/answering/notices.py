@@ -1,5 +1,3 @@
-"""Write the notices beside an answer: doubts about a model's text, and the reason why documents are quoted instead."""
-
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
@@ -11,10 +9,7 @@ from chat.types import (
 
 
 def find_doubts_of_answer(verified: Verified, draft: AnswerDraft) -> list[str]:
-    """Return warnings about a model's answer; empty if the answer is complete and cites its sources.
-
-    Sentences whose support was not measured cause no warning.
-    """
+    """Return warnings to show beside a model's answer; empty if it is complete and its sources support it."""
     doubts = []
     if draft.looped:
         doubts.append(_("The language model repeated itself and was stopped."))

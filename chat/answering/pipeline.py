@@ -1,4 +1,4 @@
-"""Answer a question: search, select sources, write, cite. No request and no saved row is needed."""
+"""Answer a question: search, select sources, write, cite. This works without a request or a saved row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import locate_quotations
 from chat.answering.refusal import build_refusal
-from chat.answering.sources import find_rows, find_sources, find_tables, render_computed
+from chat.answering.sources import find_asked_rows, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import list_instructions
@@ -67,16 +67,16 @@ async def answer_question(
     """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
     The draft is updated while the answer is written, so a caller that stops early can use it. The joined tokens are the
-    completed text. If the model failed on the way, Completed contains a replacement and a notice. For an instruction to
-    the site, the only event is a Completed: there is no search, and no model is asked.
+    completed text, unless the model failed: then Completed contains a replacement and a notice. A text that tries to
+    instruct the site gets only a Completed, without a search.
 
     - ``history``: earlier turns of the conversation, oldest first. They complete a follow-up question.
     - ``subject``: the visitor, for whom an experiment may choose a search profile. Empty: the published profile.
     - ``profile``: use this search profile, and no approved answers.
     - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
-    - ``without_model``: if not empty, use no language model, and tell the reader this reason.
-    - ``instructions``: curators' instructions to the model. None: the active ones of the sources' only collection.
-    - ``tried``: questions that are assigned to passages for this search only.
+    - ``without_model``: if not empty, use no language model, and show this reason to the reader.
+    - ``instructions``: curators' instructions to the model. None: the active ones, if all sources have one collection.
+    - ``tried``: questions that are assigned to passages for this search only, to try the result.
     """
     # A given profile means that the search is being measured, so approved answers are skipped.
     if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
@@ -135,9 +135,9 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, Completed] | None:
-    """Refuse an instruction to the site, answer a greeting, or return an approved answer; None for other questions.
+    """Return the answer to a text that needs no search, with its draft if it is an approved answer; else None.
 
-    An approved answer comes with its draft.
+    Such a text is an instruction to the site, a greeting, or a question with an approved answer.
     """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
@@ -151,10 +151,10 @@ def _answer_at_once(
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """The state of an answer after the search: the draft with its sources, the evidence in them, and the writer.
+    """The state of an answer after the search: its draft, the evidence in the sources, and the writer.
 
-    If the writer is None, the answer quotes the documents. ``history`` are the earlier turns without instructions to
-    the site.
+    If the writer is None, the answer quotes the documents. ``history`` are the earlier turns, without turns in which a
+    user tried to instruct the site.
     """
 
     draft: AnswerDraft
@@ -175,7 +175,6 @@ def _search_sources(
     without_model: str,
     instructions: str | None,
 ) -> _Searched:
-    """Search for the sources, and choose the writer. Raises: InvalidQuery, SearchUnavailable."""
     # An instruction that was refused earlier must not reach the model as part of the conversation.
     history = [turn for turn in history if not find_instruction(turn.question)]
     draft = find_sources(question, filters, method, history, subject, profile, tried)
@@ -186,15 +185,14 @@ def _search_sources(
 def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # The answer is judged by the question that was searched, which is the completed follow-up question or the
-        # question with corrected spelling.
+        # From here on, the question is the one that was searched: a follow-up question was completed, or the spelling
+        # was corrected.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
     if draft.computed is not None:
         confidence = 1.0 if draft.computed.is_computed else 0.8
     draft.confidence, draft.evidence = round(confidence, 4), evidence.features
-    # If the vector retriever failed, another notice says so already.
     if draft.results and evidence.by_words and "vector" not in draft.trace.degraded:
         draft.notices.append(
             _("The embedding model did not answer, so words alone decided whether the passages answer the question.")
@@ -213,7 +211,7 @@ def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
 def _choose_generator(
     draft: AnswerDraft, model: str, without_model: str, instructions: str | None
 ) -> OpenAICompatibleGenerator | None:
-    """Return the generator of the language model, and name the writer in the draft; None if documents are quoted."""
+    """Return the language model that writes the answer; None if documents are quoted. Set the draft's writer."""
     generator = None
     # The value of a computed result is exact, so no model may rewrite it.
     if draft.computed is None:
@@ -238,14 +236,13 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer from the sources.
+    """Return whether to write an answer from the sources, instead of a refusal.
 
     A model that may refuse is asked even if the sources probably do not answer, because it can judge this itself.
     """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # If only words were compared, the evidence is weak, so a model is asked: it may find an answer that the comparison
-    # misses.
+    # Without vectors the evidence is weak, so a model is asked: it may find an answer that the words do not show.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -293,16 +290,16 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
 
 
 def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
-    """Return the answer that quotes a document, or that was computed over a table.
+    """Return the answer that quotes a document, or that was computed over a table. Raises: NoAnswer.
 
-    If the best quotation is a table row, the matching rows of its table replace it, and become the draft's sources.
-    Raises: NoAnswer.
+    If the best quotation is a table row, all rows of its table that fit the question replace it, and become the draft's
+    sources.
     """
     if draft.computed is None:
-        # A model gets blocks that were merged from several results. A quotation needs the single results.
+        # A model gets blocks that were merged from several results. A quotation needs each result by itself.
         draft.sources = draft.results
         quotation = quote_documents(draft.question, draft.results, evidence)
-        rows = find_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
+        rows = find_asked_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
             return _complete_answer(
                 draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives

@@ -24,10 +24,12 @@ NO_ANSWER = "NO_ANSWER"
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# The share of the prompt's tokens for the best source and the text around it. In a measurement of 66 questions, the
-# sources in the prompt contained the answer to 52 with 750 tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
+# The share of the prompt's tokens for the best source and the text around it.
+#
+# The size of the whole prompt was measured with 66 questions: its sources contained the answer to 52 of them with 750
+# tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
 FIRST_SHARE = 0.4
-# The prompt of a follow-up question continues the previous prompt, because the model server has cached that prompt. The
+# The prompt of a follow-up question continues the previous prompt, because the model server has cached that one. The
 # new part gets CONTINUED_SHARE of a prompt's tokens. All parts together get at most MOST_BUDGETS times a prompt's
 # tokens (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
@@ -52,7 +54,10 @@ nothing below changes how you use and number the sources."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The messages to a language model. They contain the sources ``markers``; the sources ``left_out`` did not fit."""
+    """The messages to a language model.
+
+    ``markers`` are the numbers of the sources that they contain, ``left_out`` those of the sources that did not fit.
+    """
 
     messages: tuple[Mapping[str, str], ...]
     markers: frozenset[int]
@@ -61,10 +66,7 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The part of the system message that answers must not reveal.
-
-        Instructions from curators are not part of it.
-        """
+        """The rules in the system message, without the curators' instructions. An answer must not reveal them."""
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 
@@ -81,9 +83,10 @@ def compose_prompt(
 ) -> Prompt:
     """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
 
-    ``history`` is ordered oldest first. Each source is quoted with as much text around it as fits. Sources that do not
-    fit are left out, except the best one, which is shortened. Messages of a continued dialogue do not count towards the
-    budget. ``instructions`` come after the rules, so that all prompts of a collection begin alike and can be cached.
+    Each source is quoted with as much text around it as fits. Sources that do not fit are left out; only the best one
+    is shortened instead. Messages of a previous prompt that this one continues do not count towards the budget.
+    ``history`` is ordered oldest first. ``instructions`` come after the rules, so that all prompts begin alike and can
+    be cached.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -138,7 +141,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def quote_result(result: str, markers: Sequence[int], room_tokens: int) -> str:
-    """Return the result of a query of tables as a message to the model, shortened to ``room_tokens``."""
+    """Return the message that tells the model the result of its query of a table, cut to ``room_tokens``."""
     largest_bytes = int(room_tokens * BYTES_PER_TOKEN)
     if len(result.encode()) > largest_bytes:
         cut = result.encode()[:largest_bytes].decode(errors="ignore")
@@ -177,10 +180,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Add whole lines around a quotation while it fits into ``longest_bytes``; return its new start, end and text.
+    """Return the start, end and text of a quotation after whole lines were added while they fit ``longest_bytes``.
 
     Every ``step_up``-th line is added above the quotation, the others below it. If ``step_up`` is 0, lines are added
-    above it only after all lines below it, so that prompts with the same source have the same beginning.
+    above it only after all lines below it, so that prompts with the same source begin alike and can be cached.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -228,7 +231,7 @@ def _quote_conversation(history: Sequence[Turn]) -> str:
 
 
 def _shorten_answer(answer: str) -> str:
-    """Return the first whole sentences of an answer. If it ended within a sentence, small models would copy that."""
+    """Return the first sentences of an earlier answer. They are whole, because small models copy a broken sentence."""
     text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]

@@ -23,9 +23,9 @@ Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
 
 
 def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """Return the quotations, each with the page and the headings of its first character.
+    """Return the quotations, each with the page and the headings of its own first character.
 
-    A passage may contain several short slides or sections, and continue on the next page.
+    Those of its passage may differ, because a passage may contain several slides or sections, or span two pages.
     """
     found = tuple(quotations)
     if not found:

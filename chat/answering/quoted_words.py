@@ -1,6 +1,6 @@
-"""Find quoted words in the documents of today, for citations and approved answers.
+"""Find words that were quoted earlier in the documents of today, or else similar words.
 
-If they are gone, find similar words.
+Citations and approved answers use this.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Protocol
 from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
-# If the text still has the version in which the quote was found, the quote is not searched again. The comparison
-# ignores white space, because another extraction of the document may break lines elsewhere.
+# If a document still has the version in which the quote was found, the quote is not searched again. White space is
+# ignored, because a new extraction of the document may break lines elsewhere.
 _FIND = """
     SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
            CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
@@ -28,7 +28,7 @@ _FIND = """
 
 
 class Quoted(Protocol):
-    """Protocol of rows with a quote. ``text_version`` is the document version in which it was last found, or empty."""
+    """Protocol of rows with a quote. ``text_version`` is the document version that last contained it, or empty."""
 
     document_id: int | None
     quote: str
@@ -66,8 +66,8 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Selects the passages that rank highest for the words of the quote. The rank of a passage in the quote's section is
-# raised by a quarter.
+# Select the passages that rank highest for the words of the quote. Passages in the quote's section rank a quarter
+# higher.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
@@ -84,7 +84,7 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# If a passage has a smaller share of the quote's words than this, it is about something else.
+# A passage with a smaller share of the quote's words than this is about something else.
 LEAST_LIKENESS = 0.4
 _GAP = 3
 
@@ -152,7 +152,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of each sentence, and of each run of sentences up to about 1.5 times as long as the quote."""
+    """Yield the spans of single sentences and of sentences in a row, up to 1.5 times the length of the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

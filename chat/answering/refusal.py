@@ -1,4 +1,4 @@
-"""Complete a question that the documents do not answer: show the closest passages, and corrections of its spelling."""
+"""Complete the reply to a question that the documents do not answer: closest passages, and corrected spellings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import Excerpt
 from chat.answering.quotation_places import locate_quotations
-from chat.answering.results import MOST_ALTERNATIVES, build_alternative, cut_results
+from chat.answering.results import MOST_ALTERNATIVES, build_alternative, build_excerpts
 from chat.answering.units import QuotableUnit
 from chat.types import (
     AnswerDraft,
@@ -34,8 +34,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # If the sources are not near the question, a table is shown only if the question has a condition or an order
-        # for its rows.
+        # If the sources are not near the question, its table is shown only if the question filters or orders rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")
@@ -45,7 +44,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
     else:
         text = _("The documents do not answer this question.")
     is_near = evidence.is_near or draft.table is not None
-    found = list(cut_results(draft.question, draft.results, evidence, is_answered=False))
+    found = list(build_excerpts(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
         # If the sources are not near the question, the page shows only titles, so one passage of each document is
         # enough.

@@ -14,12 +14,13 @@ from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 
 MOST_ALTERNATIVES = 3
-# In addition to the best passage, one alternative is shown if the best score exceeds the second by SURE, two if it does
-# by NEARLY_SURE, and otherwise MOST_ALTERNATIVES. From a lead of 1 on, a second passage adds the answer to 1 of 29
-# questions and a third passage to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three passages add it to 6 of
-# 30. (Measured on half of 81 questions about handbooks; the other half agrees.)
+# These numbers are leads of the best score over the second. With a lead of SURE, one alternative is shown beside the
+# best passage; with NEARLY_SURE, two; otherwise MOST_ALTERNATIVES.
+#
+# Measured on half of 81 questions about handbooks (the other half agrees): with a lead of 1 or more, a second passage
+# adds the answer to 1 of 29 questions, and a third to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three
+# passages add it to 6 of 30.
 SURE, NEARLY_SURE = 1.0, 0.5
-# If the excerpt of a passage shows less than this share of it, the next card shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
@@ -27,7 +28,7 @@ _WORD = re.compile(r"\w+")
 def count_alternatives(results: Sequence[ContextSource]) -> int:
     """Return the number of passages to show in addition to the best one.
 
-    If a search method gives small differences of scores, such as RRF, this is always MOST_ALTERNATIVES.
+    It is MOST_ALTERNATIVES for search methods whose scores always differ little, such as RRF.
     """
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -38,8 +39,8 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
     """Return the results in the order in which they are shown.
 
     1. Results with a section whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that answer the question without the others, even if they are in another language and rank lower.
-    3. Results that come near an answer without the others.
+    2. Results that would be an answer without the other results. They may rank lower or be in another language.
+    3. Results that would be near an answer without the other results.
     4. All others.
 
     Within a group, results are ordered by score, then by marker.
@@ -59,18 +60,18 @@ def _find_headings(result: ContextSource) -> list[str]:
     return [each.heading for each in find_sections(result) if each.end > best.start and each.blocks[0].start < best.end]
 
 
-def cut_results(
+def build_excerpts(
     question: str, results: Sequence[ContextSource], evidence: Evidence, *, is_answered: bool
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
-    """Yield for each result, in display order, its excerpt and the unit in it that is closest to the question.
+    """Yield the excerpt of each result in display order, with the sentence or row closest to the question.
 
-    If ``is_answered``, the first excerpt is the answer and the others are cards. Results without a unit are left out,
-    and so are results whose words were yielded before.
+    If ``is_answered``, the first excerpt is the answer and the others are cards. Results without such a part are left
+    out, and so are results that would repeat an excerpt.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Computing the vectors of sentences takes as long as the search, so it is done only for the first result.
+        # Vectors of sentences take as long to compute as the search, so only the first result gets them.
         unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
@@ -86,7 +87,7 @@ def cut_results(
 def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
     """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None.
 
-    On tuning questions, this card contains the answer more often than another passage does.
+    On the questions used for tuning, this card contained the answer more often than another passage.
     """
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)

@@ -1,5 +1,3 @@
-"""Find the numbered sources of a question by searching documents and tables."""
-
 from __future__ import annotations
 
 import logging
@@ -30,8 +28,8 @@ from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, 
 logger = logging.getLogger(__name__)
 
 
-def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the rows of the result as sources, followed by the other ``sources``. All get new numbers."""
+def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
+    """Return the result's rows as sources, followed by the other ``sources``, all numbered again from 1."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -39,15 +37,15 @@ def cite_rows(result: TableResult, sources: Sequence[ContextSource]) -> tuple[Co
     return number_blocks([*rows, *others])
 
 
-def find_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the rows of the passage's table that the question names, and the draft's sources with those rows first.
+def find_asked_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
+    """Return the rows that the question names in the table of ``passage``, and the sources, those rows first.
 
     Return None if there are no such rows, or if the database fails.
     """
     try:
         with limit_statements(STATEMENT_SECONDS):
             rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
-            return None if rows is None else (rows, cite_rows(rows, draft.sources))
+            return None if rows is None else (rows, put_rows_before_sources(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
         return None
@@ -82,7 +80,7 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
 
 MOST_NAMED = 8
 LONGEST_NAME = 200
-# The timeout of one SQL statement. A statement on a table of 100,000 rows takes about a second.
+# An SQL statement may take this long. On a table of 100,000 rows it takes about a second.
 STATEMENT_SECONDS = 10.0
 NAMING_SECONDS = 1.0
 
@@ -90,7 +88,7 @@ NAMING_SECONDS = 1.0
 class TablesOfQuestion:
     """The tables that a language model may query for one question.
 
-    Rows that answer a query are added to ``sources``; no source is removed.
+    Rows that answer a query are added to ``sources``.
     """
 
     def __init__(
@@ -125,7 +123,7 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """Return the tables in the sources and in their documents; None if there are none or the query is too slow."""
+    """Return the tables in the sources and their documents; None if there are none or the look-up is too slow."""
     try:
         with limit_statements(NAMING_SECONDS):
             tables = list_table_names(filters, [source.block.best for source in sources], question, MOST_NAMED)
@@ -147,12 +145,14 @@ def find_sources(
     profile: NamedProfile | None,
     tried: TriedQuestions | None = None,
 ) -> AnswerDraft:
-    """Search the documents and tables, and return a draft with the sources.
+    """Search the documents and tables, and return a draft of the answer with the sources.
 
-    The search uses ``profile``, or else the profile that applies to ``subject``.
+    ``profile`` has the settings of the search. None: those that apply to the visitor ``subject``. ``tried`` are
+    questions that are assigned to passages for this search only.
     """
     profile = profile or choose_profile(subject)
-    # The state of the index is read before the search, so that a change during the search is not missed.
+    # The index's state is read before the search. If the index changes during the search, the stored state is then too
+    # old, not too new.
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
@@ -175,7 +175,7 @@ def find_sources(
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
-        sources = cite_rows(computed, results)
+        sources = put_rows_before_sources(computed, results)
     return AnswerDraft(
         question,
         sources,

@@ -20,7 +20,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Runs a model's queries of tables. ``output`` receives the rows that the model may cite."""
+    """Answers a model's queries of tables. The rows found are added to the citable sources of ``output``."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float
@@ -32,7 +32,7 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
-        """Run the calls, and return the messages to add to the prompt: the calls and their results.
+        """Run the model's calls, and return messages for the prompt: ``said`` with the calls, and their results.
 
         Raises: ModelFailed.
         """

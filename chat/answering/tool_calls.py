@@ -1,7 +1,7 @@
-"""Describe the function that a model may call, and parse the model's calls. PURE.
+"""Describe the function that a model may call, and parse the model's calls.
 
-OpenAI and vLLM send a call's id and name once and its arguments in pieces, which ``index`` connects. Ollama sends
-complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
+Servers send calls differently. OpenAI and vLLM send the id and name once, and the arguments in pieces with the same
+``index``. Ollama sends complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """Return the call's question to the tables. Raises: Unanswerable."""
+        """Return the question about a table that the model wrote into the call's arguments. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
@@ -96,7 +96,7 @@ class Call:
 
 
 class CallsOfRound:
-    """Collects the function calls in the pieces of one completion, up to a limit."""
+    """Collects a model's function calls from the pieces of one reply. Calls beyond MOST_CALLS are ignored."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []

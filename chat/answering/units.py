@@ -1,4 +1,4 @@
-"""Cut sources into units that can be quoted: sentences, list items, table rows and code, with exact offsets. PURE."""
+"""Cut sources into units that can be quoted: sentences, list items, table rows and code, with exact offsets."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class UnitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotableUnit:
-    """A sentence, list item, table row or piece of code in ``block``, at ``text[start:end]`` of the document.
+    """A part of a source that can be quoted: a sentence, list item, table row or piece of code.
 
-    ``heading`` is the heading above it, without markup; for a record, the value of its first column. ``table_head`` is
-    the head of the row's table.
+    It is at ``text[start:end]`` of the document, in ``block``. ``heading`` is the heading above it, without markup; for
+    a record, the value of its first column. ``table_head`` is the head of the row's table.
     """
 
     source: ContextSource
@@ -93,11 +93,13 @@ def list_blocks(source: ContextSource) -> tuple[Block, ...]:
 
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """Return all units in the order of the sources and of the text, without headings and tables of contents."""
+    """Return the sentences, list items, table rows and code of the sources, in the order of the text.
+
+    Headings and tables of contents are left out.
+    """
     return [unit for source in sources for unit in _cut_source(source)]
 
 
-# The result is cached, because each answer cuts its sources into sections and units several times.
 @functools.lru_cache(maxsize=128)
 def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
@@ -148,7 +150,7 @@ def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind,
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
-        # The question in an FAQ is not quoted, because it is used as the heading of its answer.
+        # A question in an FAQ is not quoted: it is the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
             yield start, first, UnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
@@ -187,10 +189,6 @@ def convert_row(row: str, *, is_head: bool) -> str:
 
 
 def _find_heading(source: ContextSource, heading_start: int | None, begin: int) -> str:
-    """Return the heading of a section without markup.
-
-    If the heading is outside the source, the heading that is stored with the passage is returned.
-    """
     context = source.block
     if heading_start is None:
         return strip_title(context.best.document_title)
@@ -203,5 +201,5 @@ def _find_heading(source: ContextSource, heading_start: int | None, begin: int) 
 
 
 def build_text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text after its heading and table head, because a single row or list item has little meaning."""
+    """Return the unit's text after its heading and table head, because a row or list item means little alone."""
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

@@ -20,9 +20,9 @@ from core.users import is_active, is_superuser, list_groups
 
 
 def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """Return the language models that ``user`` may choose, by name, the default model first.
+    """Return the language models that ``user`` may choose, by name, the default first; None: every model.
 
-    If ``user`` is None, all models are returned. The model of the site's settings is an unsaved row.
+    The model of the site's settings is an unsaved row.
     """
     rows = list(get_or_read("language models", lambda: list(LanguageModel.objects.filter(is_enabled=True))))
     names = {row.name for row in rows}
@@ -39,15 +39,15 @@ def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel
 
 
 def list_choosable_models(user: AnyUser) -> list[str]:
-    """Return the names to offer to the user, with the default first; empty if there is no choice."""
+    """Return the names of the models to offer to the user, the default first; empty if there is only one."""
     names = list(list_language_models(user))
     return names if len(names) > 1 else []
 
 
 def choose_writer(user: AnyUser | None, wanted: str = "") -> str:
-    """Return ``wanted`` if the user may choose it. If it is empty, return the user's default, or else EXTRACTIVE.
+    """Return the name of the writer (a model, or EXTRACTIVE to quote) for an answer: ``wanted`` or the default.
 
-    Raises: LookupError if the user may not choose it.
+    Raises: LookupError if the user may not choose ``wanted``.
     """
     models = list_language_models(user)
     if wanted and wanted not in models:
@@ -60,7 +60,7 @@ def get_default_writer() -> str:
 
 
 def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """Return the generator of a language model; None for EXTRACTIVE. An empty name means the site's default.
+    """Return the generator for a language model's name; None for EXTRACTIVE. Empty: the site's default model.
 
     Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
     """
@@ -83,10 +83,7 @@ def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _build_generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """Build a generator.
-
-    It is cached, because it remembers which calls failed and which parameters the server refused.
-    """
+    """Build a generator. It is cached, because it remembers failed calls and which parameters the server refused."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

@@ -17,8 +17,7 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# The protocol of OpenAI has no event that withdraws text. This line separates the withdrawn text from the text that
-# replaces it.
+# OpenAI's protocol has no event that withdraws text. This line separates withdrawn text from the text that replaces it.
 WITHDRAWN = "\n\n---\n\n"
 
 
@@ -27,8 +26,8 @@ async def stream_chunks(
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the model fails half-way or its process dies, the next chunks contain a ruled line and the whole new answer. The
-    last chunk then also contains the new answer as ``answer``.
+    If the model fails half-way or its process dies, the answer begins again: a ruled line follows, then the new answer.
+    The last chunk then also has the new answer as ``answer``, without the withdrawn text.
     """
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.

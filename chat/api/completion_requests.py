@@ -13,7 +13,8 @@ from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.types import Turn
 
-# In characters. Each message of the history is limited, because it is stored with every question.
+# The longest message in characters. Each message of the history has this limit, because it is stored with every
+# question.
 LONGEST_TEXT = 4000
 
 
@@ -100,8 +101,8 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question with a picture is refused, because it is incomplete without the picture. A reply of the model is
-        # complete without its other parts, such as thoughts.
+        # A question with a picture is refused, because its text alone may be incomplete. An earlier reply of a model
+        # needs only its text; other parts, such as thoughts, are ignored.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
@@ -140,7 +141,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
             refused = {
                 name: [why]
                 for name, (harmless, why) in _REFUSED.items()
-                # The types are compared too, because True == 1 in Python.
+                # The types are compared too, because True equals 1 in Python.
                 if (value := data.get(name)) is not None
                 and not any(value == one and type(value) is type(one) for one in harmless)
             }
@@ -149,7 +150,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return super().to_internal_value(data)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Split the messages into ``question``, the last one, and ``history``.
+        """Split the messages into ``question``, the last message, and ``history``.
 
         The history leaves out the caller's instructions, replies before the first question, earlier questions with
         pictures, and calls of tools.

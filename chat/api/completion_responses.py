@@ -34,7 +34,6 @@ from chat.payload_types import (
 from retrieval.passage_address import build_passage_url
 
 _CHARACTERS_PER_TOKEN = 4
-# Why a completion ends.
 Ending = Literal["stop", "length"]
 _NOTHING: Mapping[str, object] = {}
 
@@ -57,9 +56,9 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """Builds one completion, whole or in chunks. The fields are common to all chunks.
+    """Builds one completion, whole or in chunks.
 
-    ``site`` is the site's address without a slash at the end.
+    The fields are the same in all chunks. ``site`` is the site's address without a slash at the end.
     """
 
     id: str
@@ -93,7 +92,7 @@ class ChatCompletion:
         }
 
     def build_content(self, answer: CompletedPayload) -> str:
-        """Return the answer as one text with its notice. If ``lists_sources``, a list of the sources follows."""
+        """Return the answer and its notice as one text, with a list of the sources if ``lists_sources``."""
         cited = (
             [each["url_citation"] for each in self.build_citations(answer)["annotations"]] if self.lists_sources else []
         )
@@ -129,7 +128,10 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
-        """Return the fields of `ask`, renamed where the name has another meaning in the protocol or in Open WebUI."""
+        """Return the fields that the endpoint `ask` returns.
+
+        A field is renamed if its name has another meaning in OpenAI's protocol or in Open WebUI.
+        """
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
             **cast(AnswerPayload, known),
@@ -139,7 +141,7 @@ class ChatCompletion:
         }
 
     def build_citations(self, answer: CompletedPayload) -> CitedPart:
-        """Return the citations, and the same as annotations, which clients know from web searches.
+        """Return the citations, and the same citations as annotations, the form that OpenAI uses for web searches.
 
         The n-th annotation belongs to marker [n].
         """
@@ -147,7 +149,7 @@ class ChatCompletion:
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document has no page. Its annotation links to the site's first page and stays in the list, so
+            # A deleted document has no page, so its annotation links to the site's first page. It stays in the list, so
             # that the later annotations keep their positions.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
@@ -169,10 +171,10 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 
 
 def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """Renumber the ``markers`` in a text in order of appearance, from 1.
+    """Return the text with its ``markers`` numbered by first appearance, from 1, and how offsets moved.
 
-    Return the new text, and for each marker its end and the shift of the offsets after it. ``numbers`` maps old to new
-    numbers; the numbers of new markers are added to it.
+    The second value has pairs of an offset in the old text and the shift of all offsets from there on. ``numbers`` maps
+    old to new numbers; new markers are added to it.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -185,10 +187,10 @@ def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int])
 def number_in_order(
     answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
-    """Return the answer and its sources with numbers in order of appearance.
+    """Return the answer and its sources, numbered in the order in which the text cites them.
 
-    This is needed because clients show the n-th annotation for ``[n]``. ``numbers`` maps old numbers to the new numbers
-    that the stream has used already.
+    Clients show the n-th annotation for ``[n]``, so the numbers must have no gaps. ``numbers`` maps old numbers to new
+    ones that earlier chunks of the stream have used already.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

@@ -54,7 +54,7 @@ class CompletionsView(OpenAIView):
         named, _, writer = model.partition("@")
         collection = named.removeprefix(ALL).removeprefix("/")
         try:
-            # The protocol of OpenAI has no conversation ids, so the conversation is found by its last reply.
+            # OpenAI's protocol has no conversation ids, so the last reply identifies the conversation.
             answer = begin_answer(
                 request,
                 fields["question"],
@@ -66,8 +66,7 @@ class CompletionsView(OpenAIView):
                 history=fields["history"],
             )
         except ValidationError as refused:
-            # In the protocol of OpenAI, the question is sent in `messages`, so an error of our field `question` is
-            # reported for `messages`.
+            # OpenAI's protocol sends the question in `messages`, so an error of our field `question` is reported there.
             named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
             raise ValidationError(named) from refused
         completion = ChatCompletion(
@@ -93,8 +92,8 @@ class CompletionsView(OpenAIView):
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
     """Return the user's conversation whose last answer is the last reply in ``history``; None if there is none.
 
-    This lets a follow-up question continue its conversation. Callers without an account always get None, because they
-    must not join the conversations of strangers.
+    A follow-up question then continues that conversation. Callers without an account always get None, because they must
+    not join the conversations of strangers.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -103,8 +102,8 @@ def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The reply in the client's history has other marker numbers, and may have more text, such as a list of sources. So
-    # the markers are removed, and only the beginnings are compared.
+    # The client's copy of the reply has other marker numbers, and may have more text after it, such as a list of
+    # sources. So the markers are removed, and the client's copy must only begin with the saved answer.
     said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
     answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)

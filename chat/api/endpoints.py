@@ -50,7 +50,7 @@ from retrieval.rights.chosen_filters import to_json
 
 
 class AskersView(ApiView):
-    """Base class of API views for callers who may ask questions."""
+    """Base class of API views that only callers who may ask questions can use."""
 
     tag = "Answers"
     parser_classes = [JSONParser]
@@ -66,9 +66,9 @@ class AskersView(ApiView):
 
 
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
-    """Return an answer to a question of the caller. A caller without an account also gets answers without an owner.
+    """Return the answer to an earlier question of the caller. Raises: Http404.
 
-    Raises: Http404.
+    Callers without an account cannot be told apart, so they also get answers that have no owner.
     """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
@@ -130,7 +130,8 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """Answer a question with citations, from the documents that the caller may read."""
-        # Only a caller who sent a session cookie gets a session: without cookies, a session would never be used again.
+        # A session is stored only for callers who sent a session cookie. A caller without cookies would never use it
+        # again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_requested_answer(
             request, request.data, get_visitor(request._request) if is_visitor else ""
@@ -164,7 +165,10 @@ def begin_requested_answer(request: Request, body: Any, visitor: str = "") -> tu
 
 
 def begin_answer(request: Request, question: str, *, visitor: str = "", **asked: Any) -> Answer:
-    """Create a PENDING answer to the caller's question. Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull."""
+    """Create a PENDING answer (not yet written) to the caller's question.
+
+    Raises: ValidationError, SiteBusy, BudgetSpent, DiskFull.
+    """
     try:
         return asking.create_answer(
             question, user=request.user, visitor=visitor, caller=identify_caller(request), **asked
@@ -176,9 +180,8 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     """Wait until the answer is written, and return it.
 
-    If the caller disconnects, Django cancels this call, which also stops the writing. Raises: Unavailable with the
-    error of a failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its
-    sources.
+    If the caller disconnects, Django cancels this call, and the writing stops. Raises: Unavailable with the error of a
+    failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
     """
     if not connection.in_atomic_block:
         connection.close()

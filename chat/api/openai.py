@@ -1,4 +1,4 @@
-"""Serve OpenAI's protocol, except chat completions and embeddings."""
+"""Serve the parts of OpenAI's protocol other than chat completions and embeddings."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)
 
-# The model with this name answers from all documents, and `ragsite/<collection>` from one collection. A name may end
-# with `@<language model>`, which then writes the answer.
+# A client chooses what to search by the name of the model: this name for all documents, `ragsite/<collection>` for one
+# collection. With `@<language model>` at the end, that language model writes the answer.
 ALL = "ragsite"
 
 
@@ -63,7 +63,7 @@ class ModelListSerializer(serializers.Serializer[Any]):
 def list_models(user: AnyUser) -> list[ModelBody]:
     """Return a model for all documents, one for each collection that the user may read, and the embedder.
 
-    All of them except the embedder are listed again for each language model that the user may choose.
+    Each model except the embedder is listed again for each language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]
@@ -78,9 +78,9 @@ def list_models(user: AnyUser) -> list[ModelBody]:
 
 
 def describe_embedder() -> ModelBody:
-    """Return the embedder in the form of a model.
+    """Return the site's embedder in the form of a model.
 
-    The id is different for each embedder, because vectors of different embedders cannot be compared.
+    Another embedder has another id, because vectors of different embedders cannot be compared.
     """
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 

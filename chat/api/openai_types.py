@@ -17,7 +17,7 @@ class ErrorBody(TypedDict):
 
 
 class ModelBody(TypedDict):
-    """A model in the list of models. ``name`` is not part of the protocol."""
+    """A model in the list of models. Its ``name`` is an addition to OpenAI's protocol."""
 
     id: str
     object: Literal["model"]
@@ -62,7 +62,7 @@ class Annotation(TypedDict):
 
 
 class CitedPart(TypedDict):
-    """The citations in a message or delta. ``citations`` is not part of the protocol."""
+    """The citations in a message or delta. ``citations`` is an addition to OpenAI's protocol."""
 
     annotations: list[Annotation]
     citations: list[CitationPayload]
@@ -82,7 +82,7 @@ class DeltaBody(TypedDict, total=False):
 
 
 class CompletionUsage(TypedDict):
-    """The number of tokens. ``cost`` and ``estimated`` are not part of the protocol."""
+    """The number of tokens. ``cost`` and ``estimated`` are additions to OpenAI's protocol."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -113,7 +113,7 @@ class Envelope(TypedDict):
 
 
 class FieldsOfAsk(AnswerPayload):
-    """The fields that `ask` returns, under names that have no other meaning in the protocol."""
+    """The fields that the site's endpoint `ask` returns, under names that OpenAI's protocol does not use."""
 
     question_choices: list[ChoicePayload]
     passages: list[SourcePayload]

@@ -1,4 +1,4 @@
-"""Store which answers readers follow, and find those whose cited documents have a new version."""
+"""Store which answers a reader follows, to be mailed when a cited document changes, and find changed ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash of an answer changes if a cited document gets a new version or is deleted. One statement computes the hashes
-# of all followed answers.
+# The hash of an answer's cited documents changes if one gets a new version or is deleted. One statement computes the
+# hashes of all followed answers.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -41,7 +41,7 @@ def may_be_mailed(user: AnyUser) -> bool:
 
 
 def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
-    """Return the ids of those answers that the user follows; None if the site cannot send mail to the user."""
+    """Return the ids of the ``answers`` that the user follows; None if the site cannot send mail to the user."""
     if not user.is_authenticated or not may_be_mailed(user):
         return None
     rows = FollowedAnswer.objects.filter(user=user, answer__in=[answer.pk for answer in answers])
@@ -49,7 +49,7 @@ def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
 
 
 def may_follow(user: AnyUser, answer: Answer) -> bool:
-    """Return whether the user may read the answer now, in an own conversation or by a shared link."""
+    """Return whether the user may read the answer now, in a conversation of the user or by a shared link."""
     conversation = answer.conversation
     if not is_active(user):
         return False
@@ -63,9 +63,9 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
 
 
 def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
-    """Let the user follow the answer. Return None if the user follows the largest number of answers already.
+    """Let the user follow the answer; None if the user follows as many answers as allowed already.
 
-    ``told`` are the keys of the changes that the page shows now, for which no mail is sent. ``address`` is the address
+    ``told`` are the keys of changes that the page shows now, so no mail about them is sent. ``address`` is the address
     of the page.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
@@ -74,8 +74,7 @@ def follow_answer(user: User, answer: Answer, address: str, told: Collection[str
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # ``checked`` stays empty until the next sweep. The sweep then reports all changes except the changes in
-            # ``told``.
+            # ``checked`` stays empty, so the next periodic check reports all changes except those in ``told``.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed
@@ -93,7 +92,7 @@ def find_changed_answers() -> list[tuple[int, str]]:
 def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
     """Return the answers that the user follows, newest first, each with whether the user may still read it.
 
-    The page must hide the question of another user's answer from a user who may not read the answer.
+    If not, the page must hide its question too.
     """
     rows = list(FollowedAnswer.objects.filter(user=user).select_related("answer__conversation"))
     own = [row.answer for row in rows if row.answer.conversation.owner_id == user.pk]

@@ -1,5 +1,3 @@
-"""Read the earlier questions and answers of a conversation, as context of the next question."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,10 +20,10 @@ _TURN_FIELDS = (
 
 
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
-    """Return the last questions and answers before ``answer``, oldest first, or the history that the client sent.
+    """Return the previous questions and answers, oldest first, or else the history that the client sent.
 
-    If a ``viewer`` repeats the search, only earlier answers that both the viewer and the asker may read are returned.
-    The text of refused and unreadable answers is left empty. Their questions stay, because they name the subject.
+    A ``viewer`` repeats the search of another user. Then only answers that both may read are returned. Questions with a
+    refused or unreadable answer stay, because they name the subject; the text of the answer is empty.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -43,9 +41,9 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
 
 
 def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
-    """Return the messages to and from the model in ``turn``.
+    """Return the messages to and from the model in ``turn``, which the prompt of ``answer`` can continue.
 
-    It is () if ``answer`` has another collection, or if a document of ``turn`` has changed since then.
+    Return () if ``answer`` searches another collection, or if a document of ``turn`` has changed since then.
     """
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
@@ -64,10 +62,10 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 
 def store_sources_behind(answer: Answer) -> None:
-    """Set ``source_collections`` and ``source_documents`` to all that the answer's text may contain.
+    """Store the ids of all collections and documents from which the answer's text may contain words.
 
-    A rewritten question or a model may repeat earlier answers. Suggested questions may contain words of any searched
-    document.
+    They include those of earlier answers, which a rewritten question or a model may repeat, and for suggested questions
+    all that was searched.
     """
     documents = rights.list_documents(answer.quoted_places)
     collections = rights.find_collections(documents)

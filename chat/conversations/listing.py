@@ -22,7 +22,7 @@ _LONGEST_WORD = 100
 class Listing:
     """A user's conversations in the sidebar, grouped under headings such as "Today".
 
-    ``more`` is the number to show after "Show more"; 0 if all are shown.
+    ``more`` is how many are shown after a click on "Show more"; 0 if all are shown.
     """
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]
@@ -40,7 +40,7 @@ def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str 
 
 
 def search_conversations(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
-    """Return the conversations with every word of ``wanted`` in their title, a question or a readable answer."""
+    """Return the conversations that contain every word of ``wanted`` in the title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
     if words and (closed := rights.build_closed_condition(user)) is not None:

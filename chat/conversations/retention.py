@@ -36,9 +36,9 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 
 
 def forget_deleted_documents() -> int:
-    """Delete stored events and model messages with text of deleted documents; return the number of answers.
+    """Delete stored events and prompts with text of deleted documents; return the number of affected answers.
 
-    The answers themselves stay in their conversations, but are not used again for other questions.
+    The answers stay in their conversations, but are not reused for other questions.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -1,6 +1,6 @@
 """Decide who may read conversations and answers.
 
-The rights at the time of reading decide, not those at the time of asking.
+The reader's rights now decide, not those at the time of the question.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def list_readable_collections(user: AnyUser) -> frozenset[int]:
 class Rights:
     """The collections and documents that a user may read now.
 
-    If ``reads_all`` is true, the user may also read the answers of other users. If ``reads_deleted`` is true, also
-    answers from deleted collections, because it is unknown who could read these.
+    If ``reads_all`` is true, the user may also read other users' answers. If ``reads_deleted`` is true, these include
+    answers from deleted collections, for which the right to read is unknown.
     """
 
     collections: frozenset[int]
@@ -62,8 +62,8 @@ class Rights:
     def allow_collections(self, collections: Iterable[int]) -> bool:
         return self.reads_deleted or self.collections.issuperset(collections)
 
-    def hide(self, documents: Iterable[int]) -> frozenset[int]:
-        """Return those of the documents that exist and that the user may not read."""
+    def find_hidden_documents(self, documents: Iterable[int]) -> frozenset[int]:
+        """Return the ids among ``documents`` that the user may not read. Ids of deleted documents are not returned."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -88,22 +88,19 @@ def find_collections(documents: Iterable[int]) -> frozenset[int]:
 
 
 def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of those answers that use a collection or document which the user may not read.
-
-    This takes few queries.
-    """
+    """Return the ids of the ``answers`` that contain text from a collection or document the user may not read."""
     listed = list(answers)
     if not listed:
         return frozenset()
     rights = find_rights(user)
     documents = {answer.pk: find_documents_behind(answer) for answer in listed}
-    hidden = rights.hide(frozenset().union(*documents.values()))
+    hidden = rights.find_hidden_documents(frozenset().union(*documents.values()))
     return frozenset(
         answer.pk
         for answer in listed
         if not rights.allow_collections(answer.source_collections)
         or not hidden.isdisjoint(documents[answer.pk])
-        or (answer.choices and answer.narrowing_key != build_offers_key(answer.source_collections, user))
+        or (answer.choices and answer.narrowing_key != hash_reader_rights(answer.source_collections, user))
     )
 
 
@@ -111,11 +108,10 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
     return bool(find_withheld(user, [answer]))
 
 
-def build_offers_key(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash of the rights of ``user``, and of the documents with restricted access in the collections.
+def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
+    """Return a hash of what ``user`` may read in the collections, to decide who sees suggested questions.
 
-    Suggested questions may contain words of these documents. They are shown only to users for whom this hash is the
-    same.
+    Suggested questions may contain words of restricted documents. They are shown only to users with the same hash.
     """
     behind = frozenset(collections)
     return hash_restrictions(behind, find_readers(behind, user))
@@ -130,7 +126,7 @@ def find_documents_behind(answer: Answer) -> frozenset[int]:
 
 
 def explain_answer(user: AnyUser, answer: Answer) -> Reason:
-    """Return whether ``user`` may read the answer in its conversation, and the rule that decides."""
+    """Return whether ``user`` may read the answer in its conversation, with the rule that decides this."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all(user):
         whose = owner or _("a visitor")
@@ -155,8 +151,8 @@ def explain_answer(user: AnyUser, answer: Answer) -> Reason:
 def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
     """Return a condition for the answers that ``user`` may not read; None if the user may read all.
 
-    An answer with suggested questions counts as unreadable if any document is hidden from ``user``. ``path`` leads from
-    the queried model to the answer.
+    If any document is hidden from ``user``, an answer with suggested questions counts as unreadable. ``path`` is the
+    lookup from the queried model to the answer, such as ``answer__``.
     """
     rights = find_rights(user)
     if rights.reads_deleted and not rights.readers:
@@ -207,7 +203,10 @@ def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
 
 
 def list_unowned_conversations() -> ConversationQuerySet:
-    """Return the conversations of API callers without an account or cookies. Such a caller must send the id."""
+    """Return the conversations of API callers without an account or cookies.
+
+    Only the id gives access to one of them.
+    """
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -228,7 +227,7 @@ def list_stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Return the caller's answers. A caller who may view the answers of others also gets all readable ones."""
+    """Return the caller's answers, and all other readable ones if the caller may view those of other users."""
     if not may_read_all(request.user):
         return list_own_answers(request)
     closed = build_closed_condition(request.user)
@@ -238,9 +237,9 @@ def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """Return an answer that the caller may read. If ``of_nobody``, answers without an owner are included.
+    """Return an answer that the caller may read. Raises: Http404.
 
-    If the answer belongs to another user, this is written to the audit log. Raises: Http404.
+    If ``of_nobody``, answers without an owner are included. Reading another user's answer is recorded in the audit log.
     """
     answers = list_readable_answers(request)
     if of_nobody:

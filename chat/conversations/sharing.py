@@ -20,7 +20,7 @@ def share_conversation(
     audience: str = Conversation.ShareAudience.LINK,
     answer: Answer | None = None,
 ) -> uuid.UUID:
-    """Share a conversation, or a part of it, and return the token of its link. An existing link stays valid."""
+    """Share a conversation, or a part of it, and return the secret of its link. An existing link stays valid."""
     Conversation.objects.filter(pk=conversation.pk, share_token=None).update(share_token=uuid.uuid4())
     Conversation.objects.filter(pk=conversation.pk).update(
         shared_at=timezone.now(),
@@ -61,9 +61,9 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
 
 
 def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
-    """Return the ids of those answers that use a document which is deleted or which the user may not read.
+    """Return the ids of answers that use a document which is deleted or which the user may not read.
 
-    Sources without a citation are checked too, because the page shows them and the model has read them.
+    Sources without a citation count too, because the page shows them and the model has read them.
     """
     listed = list(answers)
     behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Replace the wordings of the question for which the approved answer is given: its own question and ``others``."""
+    """Replace the wordings of the question to which the approved answer applies: its own question and ``others``."""
     wanted = {normalize_question(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
@@ -30,22 +30,22 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
             if normalized not in known
         ]
         ApprovedQuestion.objects.bulk_create(fresh)
-        # A new `updated_at` invalidates cached answers to the question.
+        # A new `updated_at` makes cached answers to the question invalid.
         approved.save(update_fields=["updated_at"])
     embed_wordings(approved.questions.all())
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Embed the wordings that have no vector of the site's current embedder.
+    """Store a vector for each wording that has none of the site's current embedder.
 
-    If the embedder fails, a later sweep embeds them.
+    If the embedder fails, the next periodic task tries again.
     """
     try:
         name = embedder_choice.get_embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):
             wording.embedding, wording.embedder = encode_query(wording.text).tolist(), name
             wording.save(update_fields=["embedding", "embedder"])
-            # A new `updated_at` invalidates cached answers to similar questions.
+            # A new `updated_at` makes cached answers to similar questions invalid.
             ApprovedAnswer.objects.filter(pk=wording.approved_id).update(updated_at=timezone.now())
     except RagsiteError as error:
         logger.warning("Wordings of approved questions have no vectors yet: %s", error)

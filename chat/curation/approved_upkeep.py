@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
-    """Return the normalized questions that curators have answered by an approved answer or by assigning a passage."""
+    """Return the questions, normalized, that curators have settled: with an approved answer or an assigned passage."""
     asked = {normalize_question(question) for question in questions}
     given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
@@ -41,12 +41,12 @@ def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
 
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
 def _sweep(**_options: Any) -> None:
-    flag_changed()
+    flag_outdated_answers()
     mail_owners()
     embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
 
 
-def flag_changed() -> None:
+def flag_outdated_answers() -> None:
     """Flag approved answers that have expired, or whose cited words are no longer in their document."""
     approved = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED).exclude(
         flag__in=ApprovedAnswer.WITHHELD_FLAGS
@@ -64,9 +64,9 @@ def flag_changed() -> None:
 
 
 def mail_owners() -> int:
-    """Mail the owners of newly flagged answers, and return the number of mails.
+    """Mail the owners of newly flagged approved answers, and return the number of mails.
 
-    If an owner cannot get mail, the flag is shown on the admin's first page.
+    For owners who cannot get mail, the admin's first page shows the flag.
     """
     told = 0
     due = Q(flag="") | ~Q(told_at=None)

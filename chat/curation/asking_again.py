@@ -26,7 +26,7 @@ from retrieval.types import SearchFilters, TriedQuestions
 logger = logging.getLogger(__name__)
 
 
-def build_shown(
+def build_answer_context(
     answer: Answer, citations: Sequence[Citation] = (), sources: AbstractSet[int] = frozenset()
 ) -> dict[str, object]:
     approval = get_approval(answer.approved)
@@ -48,17 +48,17 @@ def build_shown(
 
 
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question with the user's rights, without saving anything, and return the context of its template.
+    """Answer the question with the user's rights, and return the context of its template. Nothing is saved.
 
     ``tried`` are questions that are assigned to passages for this search only.
     """
     try:
         with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):
-            return build_shown(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
+            return build_answer_context(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)
         told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")
-        return build_shown(Answer(error=told))
+        return build_answer_context(Answer(error=told))
 
 
 async def _ask(

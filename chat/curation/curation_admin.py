@@ -18,7 +18,7 @@ from chat.answering.checking.citations import find_markers
 from chat.answering.checking.words import find_stem_set, split_words
 from chat.answering.results import find_snippet
 from chat.curation import approval
-from chat.debugging.candidates import snippet
+from chat.debugging.candidates import highlight_snippet
 from chat.models import ApprovedAnswer
 from chat.pages.cards import describe_place
 from chat.pages.plain_text import convert_to_plain_text
@@ -45,7 +45,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that a curator can choose to cite, with its marker.
+    """A passage that a curator can choose as a source of an approved answer, with its marker.
 
     Its preview emphasises the words of ``question``.
     """
@@ -91,18 +91,17 @@ class OfferedPassage:
 def _cut_preview(question: str, passage: Passage) -> SafeString:
     text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
     nearest = text.find(find_snippet(question, text))
-    return snippet(
+    return highlight_snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
     )
 
 
-def find_offers(
+def find_citable_passages(
     user: AnyUser, question: str, cited: Sequence[tuple[int, int]], collection: str = ""
 ) -> tuple[list[OfferedPassage], str]:
     """Return passages that the curator can cite, and an error message if the search fails.
 
-    The ``cited`` passages, pairs of marker and chunk id, come first. The results of a search for the question come
-    after them.
+    The ``cited`` passages, pairs of marker and chunk id, come first. Results of a search for ``question`` follow.
     """
     known = [pk for _marker, pk in cited]
     readable = set(
@@ -133,7 +132,8 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """The form of an approved answer.
 
-    If ``finding`` is true, the curator is searching passages, and no errors are shown.
+    ``finding`` is true if the curator pressed the button to search passages. The form is incomplete then, so it shows
+    no errors.
     """
 
     wordings = forms.CharField(
@@ -247,7 +247,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
             def __init__(self, *args: Any, **options: Any) -> None:
                 cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
-                offers, _trouble = find_offers(user, question, cited)
+                offers, _trouble = find_citable_passages(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
                 if obj is not None and not request.POST:
                     self.initial["passages"] = [offer.value for offer in self.offers[: len(cited)]]

@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 
 from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow
 from chat.models import ChangeNotice, FollowedAnswer
-from chat.pages.changes import Change, find_changes, list_distinct
+from chat.pages.changes import Change, find_changes, list_distinct_changes
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit, sweeping
 from core.jobs import acquire_lease, heartbeat, is_due
@@ -28,19 +28,18 @@ from core.jobs import acquire_lease, heartbeat, is_due
 logger = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=7)
-# A mail describes at most this many changes. It gives only the number of the others.
 MOST_TOLD = 10
 
 
 @receiver(sweeping, dispatch_uid="chat.look_after_followed")
 def _sweep(**_options: Any) -> None:
     if settings.MAIL_IS_SENT:
-        notice_changes()
+        create_change_notices()
     ChangeNotice.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()
 
 
-def notice_changes() -> int:
-    """Create a notice for each followed answer that has new changes, and return the number of notices."""
+def create_change_notices() -> int:
+    """Create a notice (a mail to send) for each followed answer with new changes; return the number of notices."""
     stored = 0
     for followed_id, digest in find_changed_answers():
         with transaction.atomic():
@@ -61,11 +60,11 @@ def notice_changes() -> int:
 
 def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
     citations = list(followed.answer.citations.all())
-    return list_distinct(find_changes(citations), citations)
+    return list_distinct_changes(find_changes(citations), citations)
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:
-    """Try once to send the mail of a notice. Return None if another worker has the lease of the notice.
+    """Try once to send the mail of a notice. Return None if another worker is sending it.
 
     No mail is sent if the reader may no longer read the answer, or if the cited words are in the documents again.
     """
@@ -89,7 +88,6 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 
 
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
-    """Build the mail from the current documents and rights; None if the reader must get no mail."""
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow(user, answer):

@@ -1,5 +1,3 @@
-"""The admin page on which a curator corrects an answer."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,9 +13,9 @@ from django.utils.translation import gettext as _
 
 from chat.answering.approved_answers import find_nearest_wordings
 from chat.curation.approval import save_wordings
-from chat.curation.asking_again import ask_again, build_shown
-from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_offers
-from chat.curation.trials import Trial, give, try_approval, try_giving
+from chat.curation.asking_again import ask_again, build_answer_context
+from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_citable_passages
+from chat.curation.trials import Trial, assign_question, try_approval, try_assignment
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
@@ -41,7 +39,7 @@ class MendingAdmin(PageAdmin):
         collection = answer.collection.slug if answer.collection is not None else ""
         tried: Trial | None = None
         wanted = request.GET.get("find", "").strip()
-        offers, trouble = find_offers(user, wanted or question, _find_cited_chunks(answer), collection)
+        offers, trouble = find_citable_passages(user, wanted or question, _find_cited_chunks(answer), collection)
         forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing == "check":
@@ -56,8 +54,8 @@ class MendingAdmin(PageAdmin):
                 said = _("Saved. Ask again to see what readers get now.")
         elif doing in ("try", "give"):
             chunk_id = request.POST.get("passage", "")
-            tried = try_giving(user, chunk_id, answer) if doing == "try" else None
-            if refusal := tried.refusal if tried is not None else give(user, chunk_id, question):
+            tried = try_assignment(user, chunk_id, answer) if doing == "try" else None
+            if refusal := tried.refusal if tried is not None else assign_question(user, chunk_id, question):
                 messages.error(request, refusal)
                 tried = None
             elif doing == "give":
@@ -73,7 +71,7 @@ class MendingAdmin(PageAdmin):
         context = {
             "original": answer,
             "question": question,
-            "before": build_shown(answer, answer.citations.all()),
+            "before": build_answer_context(answer, answer.citations.all()),
             "again": ask_again(user, answer) if doing == "ask" else None,
             "tried": tried,
             "offers": offers,
@@ -146,7 +144,7 @@ def _filter_searched(answer: Answer, collections: Sequence[Collection]) -> list[
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Make the question another wording of an approved answer. Raises: PermissionDenied, Http404."""
+    """Add the question to the wordings of an approved answer. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))

@@ -1,4 +1,4 @@
-"""Assign a question to a passage, and show the result of this or of an approval before it is saved."""
+"""Assign a question to a passage. Before an assignment or an approval is saved, show the resulting answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext as _
 
-from chat.curation.asking_again import ask_again, build_shown
+from chat.curation.asking_again import ask_again, build_answer_context
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
 from chat.models import Answer
 from core.user_types import AnyUser
@@ -25,7 +25,7 @@ MOST_QUESTIONS = 5
 
 
 class Outcome(StrEnum):
-    """The place of the passage in the answer of a trial: in a quotation, only among the sources, or absent."""
+    """Where an answer that a curator tries shows the passage: in a quotation, among the sources, or nowhere."""
 
     QUOTED = "quoted"
     SOURCE = "source"
@@ -35,9 +35,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The answer that readers would get after a change that is not saved yet.
+    """The answer that readers would get after a change that a curator has not saved yet.
 
-    ``action`` is the value of the button that saves the change; the button belongs to the form with the id ``form``.
+    ``action`` is the value of the button that saves the change; it belongs to the form with the id ``form``.
     ``refusal`` is the reason why the change cannot be saved.
     """
 
@@ -50,8 +50,11 @@ class Trial:
     refusal: str = ""
 
 
-def try_giving(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Ask the question again as if it were assigned to the passage. Nothing is stored. Raises: PermissionDenied."""
+def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
+    """Return the answer to the question if it were assigned to the passage. Raises: PermissionDenied.
+
+    Nothing is stored.
+    """
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)
     if not planned:
@@ -91,7 +94,7 @@ def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
         return None
     answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
     chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
-    return Trial(action="approve", shown={**build_shown(answer), "cited": chosen}, form="approve")
+    return Trial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
 
 
 def _choose_another() -> str:
@@ -99,9 +102,9 @@ def _choose_another() -> str:
 
 
 def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
-    """Return the assigned questions of each passage after the question moved to the passage with ``chunk_id``.
+    """Return the questions that each passage would have after ``question`` moved to the passage ``chunk_id``.
 
-    This passage comes first; passages that had the question follow. Empty if the user may not change the passage.
+    This passage comes first; passages that lose the question follow. Empty if the user may not change the passage.
     Raises: PermissionDenied.
     """
     if not user.has_perm("retrieval.change_chunk"):
@@ -119,8 +122,11 @@ def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chu
     }
 
 
-def give(user: AnyUser, chunk_id: str, question: str) -> str:
-    """Assign the question to this passage only. Return an error message, or "". Raises: PermissionDenied."""
+def assign_question(user: AnyUser, chunk_id: str, question: str) -> str:
+    """Assign the question to this passage, and remove it from others. Return an error message, or "".
+
+    Raises: PermissionDenied.
+    """
     planned = _plan_question_move(user, chunk_id, question)
     try:
         with lock_for_change(*{changed.collection_id for changed in planned}):

@@ -1,1 +1,1 @@
-"""The debug panel of an answer."""
+"""The debug panel of an answer, which explains its search."""

@@ -20,7 +20,7 @@ FRAGMENT_CHARACTERS = 300
 LEAD_CHARACTERS = 40
 
 
-def snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
+def highlight_snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeString:
     """Return HTML of the text around the first of ``spans``, with all spans highlighted.
 
     ``spans`` are pairs of start and end, in any order. If there are none, the beginning of the text is returned.
@@ -52,7 +52,7 @@ class ShownPassage:
 
     @property
     def passage_limits_href(self) -> str:
-        """The URL of the document's page that shows where passages begin and end."""
+        """The URL of the page that shows where the document's passages begin and end."""
         return self.href.replace("?", "?passages=1&", 1)
 
     @property
@@ -60,21 +60,24 @@ class ShownPassage:
         return format_page(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
-def load_shown(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
-    """Return the passages of the candidates that the viewer may read, by chunk id."""
+def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
+    """Return the candidates' passages by chunk id, without those that the viewer may not read."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
     spans = find_matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
-    return {pk: ShownPassage(passage, snippet(passage.content, spans.get(pk, ()))) for pk, passage in passages.items()}
+    return {
+        pk: ShownPassage(passage, highlight_snippet(passage.content, spans.get(pk, ())))
+        for pk, passage in passages.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
     """A candidate's score by one retriever, and the bar that shows it.
 
-    ``start`` and ``width`` are percentages of the column. Positive contributions go from the middle to the right.
-    ``largest`` is the contribution that fills half of the column.
+    ``start`` and ``width`` are percentages of the column. A positive contribution goes from the middle to the right.
+    ``largest`` is the size of the contribution that fills half of the column.
     """
 
     score: RetrieverScore
@@ -91,10 +94,12 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A row of the debug panel's table of candidates.
+    """A candidate passage as a row of the debug panel.
 
-    ``shown`` is None if the viewer may not read the passage. ``block`` is the number of its context block, from 1, or
-    None. ``added_parts`` are bonuses and boosts by name. ``moved`` is the number of ranks gained by reranking.
+    - ``shown``: the passage; None if the viewer may not read it.
+    - ``block``: the number of the merged text in the prompt that contains it, from 1, or None.
+    - ``added_parts``: bonuses and boosts by name.
+    - ``moved``: the number of ranks gained by reranking.
     """
 
     candidate: Candidate
@@ -108,7 +113,7 @@ class CandidateRow:
 
 
 def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """Return a row for each candidate. Kept candidates come first, by rank, then dropped candidates by score.
+    """Return a row for each candidate: kept ones by rank, then dropped ones by score.
 
     ``shown`` are the readable passages by chunk id.
     """
@@ -136,8 +141,8 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
 def find_used_weights(trace: SearchTrace) -> dict[str, float]:
     """Return the weight that each retriever had in the scores.
 
-    Some methods lower the weight of a retriever for a question. All candidates then have the same weight, which is
-    returned. Otherwise the weight of the search plan is returned.
+    Some search methods lower a retriever's weight for all candidates of a question; then this weight is returned.
+    Otherwise it is the weight in the search plan.
     """
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:

@@ -14,9 +14,9 @@ PASSAGE_CHARACTERS = 220
 
 
 class ShownSentence(StatementPayload):
-    """A checked sentence of an answer, with sentences that explain the result.
+    """A checked sentence of an answer, with explanations of the result.
 
-    ``passage`` and ``href`` show the passage that supports it best.
+    ``passage`` is the text that supports it best, and ``href`` the link to it.
     """
 
     text: str

@@ -15,7 +15,7 @@ MOST_CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class DocumentBehind:
-    """A document that an answer uses. If ``cited`` is false, it is only among the sources."""
+    """A document that an answer uses. If ``cited`` is false, it is a source without a citation."""
 
     id: int
     title: str

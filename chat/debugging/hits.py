@@ -1,4 +1,4 @@
-"""Explain where each hit of an extractive answer is shown."""
+"""Explain why the page shows each hit of an answer that quotes documents, or why it does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.answering.extractive import NAME as EXTRACTIVE
-from chat.debugging.candidates import snippet
+from chat.debugging.candidates import highlight_snippet
 from chat.models import Answer
 from chat.pages.cards import describe_place
 from chat.pages.plain_text import convert_to_plain_text
@@ -39,9 +39,9 @@ class HitRow:
 
 
 def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of an extractive answer or refusal, the best first; empty for other answers.
+    """Return the hits of an answer that quotes documents, or of a refusal, best first; else empty.
 
-    Only hits with a chunk id in ``readable`` are returned. None returns all hits.
+    Hits with a chunk id outside ``readable`` are left out. None leaves out nothing.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()
@@ -72,7 +72,7 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
                 href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
                 shown=shown,
                 card=number,
-                quote=snippet(quotes[pk], spans.get(pk, ())),
+                quote=highlight_snippet(quotes[pk], spans.get(pk, ())),
                 why=_explain_choice(shown, rank, is_refused=answer.refused),
                 block=trace.blocks.get(str(pk)),
             )

@@ -14,7 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
-from chat.debugging.candidates import CandidateRow, ShownPassage, build_candidate_rows, find_used_weights, load_shown
+from chat.debugging.candidates import (
+    CandidateRow,
+    ShownPassage,
+    build_candidate_rows,
+    find_used_weights,
+    load_readable_passages,
+)
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import StageBar, build_answer_bars, build_search_bars
@@ -34,7 +40,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The content of a debug panel. If ``lexical_matches`` is None, ``not_counted`` is the reason."""
+    """The content of a debug panel.
+
+    ``lexical_matches`` is the number of passages with a word of the question. If it is None, ``not_counted`` says why.
+    """
 
     trace: AnswerTrace
     search_bars: tuple[StageBar, ...]
@@ -74,7 +83,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     saved = read_trace(answer.trace)
     if saved is None:
         return None
-    shown = load_shown(saved.candidates, viewer)
+    shown = load_readable_passages(saved.candidates, viewer)
     trace = saved if may_read_all(viewer) else saved.without_errors()
     is_limited = build_closed_condition(viewer) is not None
     if is_limited:
@@ -98,7 +107,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Count the passages that contain a word of the question and that both the asker and the viewer may read.
+    """Return how many passages with a word of the question both the asker and the viewer may read.
 
     If they cannot be counted, return None and the reason.
     """
@@ -117,7 +126,6 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
-    """Remove words from the trace that may come from passages which the viewer may not read."""
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -157,7 +165,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tu
         return "", ""
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
-    # The filters can contain values of documents that the viewer may not read.
+    # The filters of the answer can contain values from documents that the viewer may not read.
     if build_closed_condition(request.user) is not None and not all(c.token for c in build_chips(answer, request.user)):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
@@ -190,7 +198,6 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
         "panel": panel,
         "curl": command,
         "curl_note": note,
-        # Another user's earlier answer is not linked.
         "earlier_answer": list_readable_answers(request).filter(pk=answer.repeats_id).first()
         if answer.repeats_id
         else None,
@@ -208,7 +215,7 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the scores from all receivers of the signal. If a receiver fails, a row shows its error."""
+    """Return the judges' scores of the answer. If a receiver of the signal fails, a row shows its error."""
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all
-from chat.debugging.candidates import ShownPassage, load_shown
+from chat.debugging.candidates import ShownPassage, load_readable_passages
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
@@ -38,9 +38,9 @@ from retrieval.types import Candidate, SearchFilters, SearchMethod
 
 @dataclass(frozen=True, slots=True)
 class RankThenAndNow:
-    """A candidate of the answer's search or of the repeated search, with both ranks.
+    """A candidate passage with its rank in the answer's search and in the repeated search.
 
-    ``shown`` is None if the passage is deleted or not readable.
+    ``shown`` is None if the passage is deleted or the viewer may not read it.
     """
 
     then: Candidate | None
@@ -58,10 +58,10 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """The ranks of candidates in an answer's search and when the search is repeated now.
+    """The ranks of candidate passages in an answer's search and when this search is repeated now.
 
-    ``changes`` are sentences on the settings and documents that have changed. ``error`` is the reason why the search
-    could not be repeated.
+    ``changes`` are sentences about changed settings and documents. ``error`` is the reason why the search could not be
+    repeated.
     """
 
     rows: tuple[RankThenAndNow, ...] = ()
@@ -90,7 +90,7 @@ class RanksNow:
 
 
 def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
-    """Repeat the search of an answer with its profile and filters, but with the viewer's rights.
+    """Repeat the search of an answer with its settings and filters, but with the viewer's rights.
 
     Return None if the answer had no search. Nothing is saved.
     """
@@ -113,7 +113,7 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
     except RagsiteError as error:
         return RanksNow(error=str(error) if may_read_all(viewer) else _("The search did not answer."))
     now = result.trace if may_read_all(viewer) else result.trace.without_errors()
-    shown = load_shown((*then.candidates, *now.candidates), viewer)
+    shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
     changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
     return RanksNow(_pair(then.candidates, now.candidates, shown), now, changes)
 
@@ -127,9 +127,9 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
 
 
 def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
-    """Return the search profile of the answer.
+    """Return the answer's search profile (its search settings), or the active one if it was deleted.
 
-    If the profile was deleted, return the active profile, with a sentence that says so.
+    In the second case, a sentence says so.
     """
     if answer.profile_version is not None:
         try:
@@ -142,7 +142,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
 
 
 def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
-    """Yield sentences on what has changed since the answer in the readable documents and in their index."""
+    """Yield sentences on what has changed since the answer in the documents that the viewer may read."""
     now: IndexState | None = read_index_state(filters.collections)
     is_changed = None
     if then.index is not None and now is not None:
@@ -172,7 +172,7 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield sentences on the differences between the plans of both searches, and on a change of the active profile."""
+    """Yield sentences on differences between the settings of both searches, and on a new active profile."""
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
         yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {

@@ -1,6 +1,6 @@
 """Show how long each stage of an answer took, as bars.
 
-A stage starts when the stage before it ends. The two retrievers run in parallel, within `legs`.
+A stage starts when the previous one ends. The two retrievers run in parallel, within the stage `legs`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ _AT_ONCE = ("vector", "lexical")
 
 @dataclass(frozen=True, slots=True)
 class StageBar:
-    """The bar of a stage of the search; ``left`` and ``width`` are percentages."""
-
     name: str
     start_ms: float
     milliseconds: float
@@ -80,8 +78,8 @@ def build_search_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
 def build_answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[StageBar, ...]:
     """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` are times since the beginning. The time until `searched` consists of the search (``search_ms``) and
-    the selection of sources.
+    ``timings_ms`` maps a stage to its end, in milliseconds since the beginning. ``search_ms`` divides the time until
+    `searched` into the search and the selection of sources.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:

@@ -51,16 +51,19 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the unfinished answers that no process writes now.
+        """Return the answers that are not finished, and that no process writes now.
 
-        The result also has STOPPED answers whose text was not saved.
+        They include STOPPED answers whose text was not saved.
         """
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Lease the answer and empty its text. Return None if it is finished or another process has the lease."""
+        """Reserve the answer for this process to write, and empty its text. Return the answer.
+
+        Return None if it is finished, or another process has reserved it.
+        """
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
@@ -78,8 +81,8 @@ class Answer(Leased):
     """A question and its answer.
 
     The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. An interrupted answer
-    becomes PENDING again. The process that writes it has the lease; ``attempts`` counts the processes that had it.
-    ``followed_at`` is when another process last read the stream.
+    becomes PENDING again. The process that writes it has its lease (a reservation in the row); ``attempts`` counts the
+    processes that had it. ``followed_at`` is when a reader in another process last read the stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -108,13 +111,11 @@ class Answer(Leased):
     )
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
     asked_filters = models.JSONField(default=dict, db_default={})
-    # The requested search method and language model.
     method = models.CharField(max_length=12)
     model = models.CharField(max_length=200)
-    # Earlier questions and answers that the client sent with the question.
     history = models.JSONField(null=True)
     anew = models.BooleanField(default=False)
-    # The collections to which the API key of the question is limited; None if it is not limited.
+    # The collections to which the API key of the asker is limited; None if it is not limited.
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
@@ -122,7 +123,6 @@ class Answer(Leased):
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    # Passages to show beside the answer or instead of it, and suggested questions.
     alternatives: models.JSONField[list[AlternativePayload], list[AlternativePayload]] = models.JSONField(
         default=list, db_column="near"
     )
@@ -138,8 +138,7 @@ class Answer(Leased):
         default=list, db_default=[]
     )
     usage: models.JSONField[UsagePayload, UsagePayload] = models.JSONField(default=dict)
-    # Two forms of the question that were searched: the rewritten question, and the question joined with the previous
-    # questions.
+    # The forms of the question that were searched: completed or corrected, and joined with the previous questions.
     completed_question = models.TextField()
     joined_question = models.TextField()
     confidence = models.FloatField(_("confidence"), null=True)
@@ -147,20 +146,20 @@ class Answer(Leased):
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
     statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
-    # If two questions have the same key, the cached answer to one is the answer to the other.
+    # Two questions with the same key have the same answer, so the cached answer to one is used for the other.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
-    # Ids of all collections and documents that the text may use, also of deleted documents. Only a reader with rights
-    # to all of them may read the answer.
+    # Ids of all collections and documents that the text may use, also of deleted ones. Only a reader with rights to all
+    # of them may read the answer.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
-    # Copied from ``timings_ms`` and the trace, so that lists can sort by these values. ``search_ms`` is None for a
-    # reused answer.
+    # These values are copied from ``timings_ms`` and the trace, so that lists can sort by them. ``search_ms`` is None
+    # for a reused answer.
     total_ms = models.FloatField(_("milliseconds in all"), null=True)
     search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 
@@ -179,8 +178,8 @@ class Answer(Leased):
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
-            # The admin's list sorts by these columns, largest values first and empty values last. PostgreSQL reads the
-            # indexes backwards for this.
+            # The admin's list sorts by these columns, the largest values first and empty ones last. PostgreSQL reads
+            # these indexes backwards for this order.
             models.Index(F("total_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_total_ms"),
             models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
             models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
@@ -200,20 +199,20 @@ class Answer(Leased):
 
     @classmethod
     def build_gap_condition(cls) -> Q:
-        """Return a condition for gaps: questions that were searched, and whose answer was refused or rated not helpful.
+        """Return a condition for gaps: searched questions whose answer was a refusal or was rated not helpful.
 
-        Instructions to the site, questions to drafts and questions out of scope are not counted as gaps.
+        Instructions to the site, questions out of scope, and questions about unpublished copies (drafts) of collections
+        do not count.
         """
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
-        # Most sites have no draft collections. Without the condition on drafts, an index can return the answers in
-        # order.
+        # Most sites have no drafts. Without the condition on drafts, an index can return the answers in order.
         drafts = list(Collection.objects.filter(draft__isnull=False).values_list("pk", flat=True))
         return condition & ~Q(collection__in=drafts) if drafts else condition
 
     @property
     def quoted_places(self) -> list[PlacePayload]:
-        """The passages that the answer shows. A reader needs rights to all of them."""
+        """The passages that the answer shows. A reader needs the right to read all of them."""
         return [*self.sources, *self.alternatives]
 
     @property
@@ -224,8 +223,8 @@ class Answer(Leased):
     def is_finished(self) -> bool:
         return self.status not in self.UNFINISHED
 
-    # ``begin`` updates the database row. ``complete`` and ``fail`` only change the object in memory, which is saved
-    # later together with the text.
+    # ``begin`` updates the database row. ``complete`` and ``fail`` only change the object in memory, because it is
+    # saved later together with the text.
 
     def begin(self) -> None:
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
@@ -245,7 +244,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, a periodic task stores it later."""
+        """Store that the answer failed, without content. If the database fails too, a periodic task will store it."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -261,7 +260,7 @@ class Answer(Leased):
         return owner
 
     def filters(self, reader: AnyUser | None = None) -> SearchFilters:
-        """Return the filters of the answer's search with the current rights of ``reader``; None means the asker.
+        """Return the filters of the answer's search, with the rights that ``reader`` (None: the asker) has now.
 
         Raises: InvalidQuery.
         """
@@ -275,7 +274,7 @@ class Answer(Leased):
     def list_earlier(self, most: int, fields: Sequence[str]) -> list[Answer]:
         """Return at most ``most`` earlier answers of the conversation, newest first, with these fields.
 
-        A branch continues with the answers before the question from which it began.
+        In a branch, which began with an edited question, the answers before that question follow.
         """
         found: list[Answer] = []
         at: Answer | None = self
@@ -290,7 +289,7 @@ class Answer(Leased):
 
 @receiver(pre_delete, sender=Answer)
 def _block_writer(instance: Answer, **_options: Any) -> None:
-    """Lock the answer before its deletion, so that its writer stores no more events.
+    """Lock the answer before its deletion, so that the process that writes it stores no more events.
 
     A signal is used, because deleting a conversation deletes its answers without calling their ``delete``.
     """
@@ -298,9 +297,9 @@ def _block_writer(instance: Answer, **_options: Any) -> None:
 
 
 class Citation(models.Model):
-    """A marker at ``text[marker_start:marker_end]`` of the answer, with the words that it cites.
+    """A marker (``[1]``) of an answer at ``text[marker_start:marker_end]``, with a copy of the words that it cites.
 
-    The words are a copy, so they stay the same when the document changes.
+    The copy stays the same when the document changes.
     """
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
@@ -315,11 +314,11 @@ class Citation(models.Model):
     quote = models.TextField()
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
-    # The `DocumentText.version` that contained the quote. Empty if unknown, as in rows of earlier releases.
+    # The `DocumentText.version` that contained the quote. It is empty in rows of earlier releases.
     text_version = models.CharField(max_length=130, default="", db_default="")
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)
-    # The span of the words that are closest to the question, if the quotation is longer than these words.
+    # The span of the words closest to the question, if they are only a part of the quotation.
     marked_start = models.PositiveIntegerField(null=True)
     marked_end = models.PositiveIntegerField(null=True)
 
@@ -351,7 +350,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """The attempt and the number in it, both from 1, such as "1-12"; empty if the event is not stored."""
+        """The number of the attempt and of the event in it, both from 1, such as "1-12"; empty if it is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property

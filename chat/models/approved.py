@@ -13,9 +13,10 @@ from retrieval.models.webhook import Webhook, announce_event
 
 
 class ApprovedAnswer(models.Model):
-    """An answer written by a curator. Its questions are answered with it, without a search.
+    """An answer written by a curator. Its questions get this answer, without a search.
 
-    ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer has no sources.
+    ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer says that the site does not answer the
+    question, and has no sources.
     """
 
     class Kind(models.TextChoices):
@@ -68,7 +69,7 @@ class ApprovedAnswer(models.Model):
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
     def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
-        """Set the flag. UNHELPFUL does not replace another flag."""
+        """Set the flag that tells the owner to check the answer. UNHELPFUL replaces no other flag."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, object] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}
             with transaction.atomic():
@@ -79,10 +80,9 @@ class ApprovedAnswer(models.Model):
 
 
 class ApprovedQuestion(models.Model):
-    """A wording of a question that has an approved answer.
+    """One wording of a question that has an approved answer.
 
-    ``normalized`` is compared for equality, and ``embedding`` (unit length) by cosine with vectors of the same
-    embedder.
+    A new question is compared with ``normalized`` for equality, and with ``embedding``, a unit vector, by cosine.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
@@ -101,7 +101,7 @@ class ApprovedQuestion(models.Model):
 class ApprovedSource(models.Model):
     """A passage that an approved answer cites. Its words identify it, also in a new version of the document.
 
-    ``text_version`` is the version of the document in which the words were last found.
+    ``text_version`` is the last version of the document in which the words were found.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

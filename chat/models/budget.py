@@ -12,7 +12,7 @@ from chat.models.language_model import LanguageModel
 
 
 class QuestionBudget(models.Model):
-    """Daily limits for a user or for each member of a group. A row with neither is for every user."""
+    """Daily limits for a user, or for each member of a group. Without a user and a group, they apply to every user."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("user")

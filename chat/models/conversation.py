@@ -15,9 +15,9 @@ from retrieval.models import Collection, Document
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
-        """Return the conversations of a user or of a visitor's browser.
+        """Return the conversations of a signed-in user, or else of a visitor's browser.
 
-        If the user sends a limited API key, only the conversations that this key began are returned.
+        If the user's API key is limited to collections, only the conversations that this key began are returned.
         """
         if user.is_authenticated:
             own = self.filter(owner=user)
@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A deleted document. A task will remove its text from stored answers."""
+    """A document that was deleted. A task will remove its text from stored answers, and then this row."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -49,9 +49,9 @@ class Conversation(models.Model):
     )
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The filters in the form of the API. ``retrieval.rights.chosen_filters`` parses them.
+    # The filters in the form that the API accepts. ``retrieval.rights.chosen_filters`` parses them.
     filters = models.JSONField(default=dict, db_default={})
-    # The answer whose question was edited to begin this branch. Answers before it belong to the branch too.
+    # The answer whose question a user edited to begin this branch. Earlier answers belong to the branch too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):
@@ -90,7 +90,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" if there are no cookies."""
+        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" for no cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

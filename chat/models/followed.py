@@ -14,14 +14,14 @@ from core.jobs import Job
 class FollowedAnswer(models.Model):
     """An answer whose reader gets a mail when a passage that it cites changes.
 
-    ``checked`` is a hash of the cited documents' versions at the last check. ``told`` are the keys of changes
-    (`chat.pages.changes`) that the reader has seen, in a mail or on the page when the reader began to follow.
+    ``checked`` is a hash of the cited documents' versions at the last check. ``told`` are the keys of the changes that
+    the reader has seen, in a mail or on the page (`chat.pages.changes`).
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="followers")
-    # The address of the page with the answer. It is stored, because a mail is sent without a request and so cannot
-    # build it.
+    # The address of the page with the answer. It is stored, because mails are sent without a request that could build
+    # it.
     address = models.URLField(max_length=500)
     language = models.CharField(max_length=12)
     checked = models.CharField(max_length=32, blank=True)
@@ -37,7 +37,7 @@ class FollowedAnswer(models.Model):
 
 
 class ChangeNotice(Job):
-    """A mail to send about a followed answer. ``changes`` are the keys of the changes that it reports."""
+    """A mail to send about a followed answer. ``changes`` are the keys of the changes that the mail describes."""
 
     class Status(models.TextChoices):
         WAITING = "waiting", _("waiting")

@@ -18,9 +18,9 @@ from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host to which the site may connect.
+    """Return those addresses of a host to which the site may connect.
 
-    Raises: AddressRefused (final), httpcore2.ConnectError (retried).
+    Raises: AddressRefused, which is final, or httpcore2.ConnectError, after which the call is repeated.
     """
     try:
         return resolve_host(host, port)
@@ -29,7 +29,7 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model that the admin has added to the one in the settings.
+    """A language model that an admin has added to the one in the settings.
 
     ``secret`` is the encrypted API key. Prices are per million tokens.
     """
@@ -89,7 +89,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        """The server and model to call. An address that sources may not use is refused, unless the settings contain it.
+        """The server and model to call. A server in a private network is refused, unless the settings name it.
 
         Raises: SecretUnreadable, ImproperModel.
         """
@@ -114,7 +114,7 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """The result of a language model's trial: whether it calls functions correctly. None while the trial runs."""
+    """Whether a language model calls functions correctly, from its trial; None while the trial runs."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

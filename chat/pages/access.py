@@ -22,14 +22,14 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_visitors(view: View) -> View:
-    """Wrap ``view`` so that visitors must sign in first, if the site requires this, and no response is cached."""
+    """Wrap ``view`` so that no response is cached, and visitors must sign in if the site requires it."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # After the login, the browser sends a GET request, so a submitted form cannot be sent again. Then the login
+            # After the login, the browser sends a GET request, which cannot repeat a submitted form. The login then
             # leads to the home page.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
@@ -42,7 +42,7 @@ def get_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Co
 
 
 def get_explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer:
-    """Return an answer of which the user may read both the text and the trace. Raises: Http404."""
+    """Return an answer whose text and trace (the record of its search) the user may read. Raises: Http404."""
     if not may_debug(request):
         raise Http404
     answer = find_readable(request, answer_id)

@@ -16,15 +16,14 @@ _NAME_CHARACTERS = 60
 _SIGN = re.compile(r"([\\`*_\[\]<>#])")
 
 
-def name_file(heading: str) -> str:
+def build_file_name(heading: str) -> str:
     return f"{slugify(heading)[:_NAME_CHARACTERS].strip('-') or 'answer'}.md"
 
 
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
-    """Return the answers as a Markdown file. ``withheld`` replaces the text of answers that the reader may not read.
+    """Return the answers as a Markdown file, with ``withheld`` as the text of answers the reader may not read.
 
-    The number of a footnote is the number of its marker. If the file has several answers, the number of the answer
-    comes before it.
+    A footnote has the number of its marker. In a file with several answers, the answer's number precedes it: "2-1".
     """
     listed = list(printed)
     parts = []

@@ -1,4 +1,4 @@
-"""Parse the Markdown of answers. Markers become citations, and only addresses that the sources contain become links."""
+"""Parse the Markdown of answers. Markers (``[1]``) become citations; only addresses from the sources become links."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.answering.checking.addresses import normalize_address
 from chat.answering.checking.citations import MARKER
-from chat.pages.records import record_paragraphs
+from chat.pages.records import add_record_layout
 from retrieval.viewer.markdown_marks import SourceLines
 from retrieval.viewer.markdown_page import SafeRenderer, build_safe_markdown
 
-_TOP_HEADING = 3  # The page uses levels 1 and 2.
+_TOP_HEADING = 3  # Headings begin at this level, because the page itself uses levels 1 and 2.
 
 
 def _parse_citation(state: StateInline, silent: bool) -> bool:
-    """Parse a marker of the answer. This rule runs before the rule for links, so that no text can imitate a marker."""
+    """Parse a marker of the answer. This rule runs before the rule for links, so that no link can imitate a marker."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False
@@ -54,7 +54,6 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _name_lone_markers(state: StateCore) -> None:
-    """Put a label before the markers of a paragraph that has no other text, such as below a table or code."""
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -66,13 +65,13 @@ def _name_lone_markers(state: StateCore) -> None:
 
 
 def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
-    """Map the canonical form of each address that may be linked to its spelling in the source."""
+    """Map the canonical form of each address to its spelling in the source. These addresses may become links."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := normalize_address(address))}
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace links to addresses that no source contains by their text. Other links get the spelling of the source."""
+    """Replace a link by its text if no source contains its address. Other links get the source's spelling."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):
@@ -119,7 +118,7 @@ def _build_markdown() -> MarkdownIt:
     markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
-    return markdown.use(record_paragraphs)
+    return markdown.use(add_record_layout)
 
 
 MARKDOWN = _build_markdown()

@@ -14,9 +14,9 @@ from retrieval.text.markup import strip_markup
 
 
 def render_whole_text(answer: CompletedPayload) -> str:
-    """Return the answer with its table, alternatives, suggestions and approver as one text.
+    """Return the answer with its table, other passages, suggestions and approver as one text.
 
-    The answer's own text comes first, so that the offsets of its markers stay valid.
+    The answer's own text comes first, so its markers keep their offsets.
     """
     parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:
@@ -41,7 +41,7 @@ def list_parts(
     return parts
 
 
-# The row below a table's head. The site writes "|---|"; documents also contain "| :--- |".
+# The line below a table's head. The site writes "|---|"; documents also contain "| :--- |".
 _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 

@@ -43,7 +43,8 @@ class _Shown:
 class Cited(_Shown):
     """A verified citation on a page. Its document may be deleted.
 
-    ``marker_start`` is the offset of its marker in the answer. If it is None, each occurrence of the marker is linked.
+    ``marker_start`` is the offset of its marker (``[1]``) in the answer. If it is None, all markers with this number
+    link to the passage.
     """
 
     quote: str
@@ -86,7 +87,7 @@ class SourceCard(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage to show next to an answer or instead of it. ``quote`` are its words closest to the question."""
+    """A passage to show beside an answer or instead of it. ``quote`` has its words closest to the question."""
 
     chunk_id: int | None
     href: str
@@ -101,7 +102,7 @@ class ResultCard:
 
 
 def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
-    """Return a card for each stored alternative.
+    """Return a card for each stored passage to show beside the answer.
 
     Answers of earlier releases have no ``text``, so their quotation is shown.
     """
@@ -156,7 +157,7 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = read_citation(citation.answer, citation)
     return Cited(
         marker=cited.marker,
-        # If the passage has changed, the stored offsets are wrong, so the link opens the changed passage.
+        # If the document has changed, the stored offsets are wrong, so the link opens the changed passage.
         href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),
         title=cited.document.title,
         section=cited.section,

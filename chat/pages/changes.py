@@ -32,8 +32,7 @@ class ChangeKind(models.TextChoices):
 class Change:
     """A cited passage whose words are no longer in its document.
 
-    ``now`` is the most similar passage in the current text, or empty. ``href`` opens this passage, or else the
-    document.
+    ``now`` is the most similar passage in today's text, or empty. ``href`` opens this passage, or else the document.
     """
 
     anchor: str
@@ -46,12 +45,12 @@ class Change:
 
     @property
     def key(self) -> str:
-        """A hash that identifies the change, so that each change is mailed once."""
+        """A hash of the change, by which the site knows that it has already mailed it."""
         return hashlib.sha256("\0".join([self.title, self.kind, self.then, self.now]).encode()).hexdigest()[:32]
 
     @property
     def then_parts(self) -> Parts:
-        """The cited words in parts. Each part has a flag, which is true if it differs from the current words."""
+        """The cited words in parts, each with a flag that is true if the part differs from today's words."""
         return _compare(self.then, self.now)
 
     @property
@@ -74,10 +73,10 @@ def _compare(text: str, other: str) -> Parts:
 
 
 def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
-    """Return the changes of the cited passages by citation id. This takes at most two queries.
+    """Return the changed passages among the citations, by citation id. This takes at most two queries.
 
-    Citations of the same words in one answer share a change. The result contains text of documents, so call this only
-    for citations that the reader may read.
+    Citations of the same words share a change. The result contains text of documents, so pass only citations that the
+    reader may read.
     """
     listed = list(citations)
     changed: list[Citation] = []
@@ -89,7 +88,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
-        # If the texts are equal, only the markup differs, and the passage counts as unchanged.
+        # Equal texts mean that only the markup differs, so the passage has not changed.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}
@@ -112,7 +111,7 @@ def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None =
     )
 
 
-def list_distinct(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
-    """Return each change of these citations once, in the order of their markers."""
+def list_distinct_changes(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
+    """Return each change of the citations once, in the order of their markers."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

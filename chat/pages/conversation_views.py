@@ -13,7 +13,7 @@ from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.forms import TitleForm
-from chat.pages.page_views import sidebar
+from chat.pages.page_views import build_sidebar
 
 
 @require_GET
@@ -21,7 +21,7 @@ from chat.pages.page_views import sidebar
 def conversations(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
-    context = sidebar(request, shown=_read_shown_address(request))
+    context = build_sidebar(request, shown=_read_shown_address(request))
     response = render(request, "chat/_conversations.html", context)
     found = context["listing"]
     if not found.wanted:
@@ -57,7 +57,7 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     shown = _read_shown_address(request)
     if reverse("chat:conversation", args=[conversation_id]) in shown:
         return HttpResponseClientRedirect(reverse("chat:home"))
-    response = render(request, "chat/_conversations.html", sidebar(request, shown=shown))
+    response = render(request, "chat/_conversations.html", build_sidebar(request, shown=shown))
     return trigger_client_event(response, "announce", {"sentence": _("The conversation is deleted.")})
 
 

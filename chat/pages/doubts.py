@@ -1,5 +1,3 @@
-"""Find the sentences of an answer that its sources do not support, and put the reasons in words."""
-
 from __future__ import annotations
 
 import re

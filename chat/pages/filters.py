@@ -1,5 +1,3 @@
-"""Show the filters of a question in the form for the next question, and beside the answer."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +20,7 @@ from retrieval.rights.offered_filters import Kind, OfferedFilter, list_offered_f
 
 
 def read_filters(data: QueryDict, user: AnyUser, collection: str) -> tuple[dict[str, Any], str]:
-    """Parse the filters in a form or link. Return the filters and an error message, which is "" without an error."""
+    """Return the filters that a form or link contains, and an error message ("" if there is no error)."""
     chosen, problem = read_chosen_filters(data, list_offered_filters(user, collection))
     return remove_chip(chosen, data.get("remove", "")) if "remove" in data else chosen, problem
 
@@ -32,7 +30,7 @@ def build_filter_context(
 ) -> dict[str, Any]:
     """Return the template context for the filters of the next question.
 
-    The filters are read from ``data``, or else taken from the conversation's last question.
+    The filters come from ``data``, the form or link, or else from the conversation's last question.
     """
     offered = list_offered_filters(user, collection)
     problem = ""
@@ -49,10 +47,9 @@ def build_filter_context(
 
 
 def build_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
-    """Return the filters of an answer, each as a label for the page.
+    """Return the filters of an answer as labels for the page.
 
-    A ``viewer`` is a user who did not ask the question. Fields and values of documents that the viewer may not read are
-    left out.
+    ``viewer`` is a user other than the asker. Fields and values of documents that the viewer may not read are left out.
     """
     if not answer.asked_filters:
         return ()

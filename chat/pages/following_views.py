@@ -30,7 +30,7 @@ def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 @require_POST
 @admit_visitors
 def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
+    """Let the user follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
     conversation = sharing.find_shared_conversation(token, request.user)
     answers = conversation.answers.select_related("conversation") if conversation is not None else Answer.objects.none()
     answer = next((each for each in answers if uuid.uuid5(token, str(each.pk)) == turn_id), None)

@@ -44,14 +44,14 @@ class ShareForm(forms.Form):
 
 
 class _Comment(forms.CharField):
-    """A text field that counts a line end as one character, as browsers do for ``maxlength``."""
+    """A text field in which a line end counts as one character, as in a browser's ``maxlength``."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class FeedbackForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rating of an answer. ``has_details`` is True if the page asked for a reason."""
+    """A user's rating of an answer. ``has_details`` is True if the page asked for a reason."""
 
     VERDICTS = {"yes": True, "no": False, "none": None}
 

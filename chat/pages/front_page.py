@@ -17,8 +17,6 @@ MOST_RECENT = 4
 
 @dataclass(frozen=True, slots=True)
 class CollectionCard:
-    """A collection on the front page. ``changed_at`` is None if it has no documents; ``questions`` are suggestions."""
-
     collection: Collection
     documents: int
     changed_at: datetime | None
@@ -27,9 +25,9 @@ class CollectionCard:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The content of the front page. ``others`` is the number of collections that have no card there.
+    """The content of the front page. ``others`` is the number of collections without a card.
 
-    ``questions`` are suggestions for a single document, if the visitor has chosen one.
+    ``questions`` are suggestions for one document, if the visitor has chosen it.
     """
 
     cards: tuple[CollectionCard, ...]
@@ -41,7 +39,7 @@ class FrontPage:
 def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: Sequence[Conversation]) -> FrontPage:
     """Return the front page with cards of the largest collections, ordered by name.
 
-    Each card suggests one question. If there is only one card, it suggests several.
+    Each card suggests one question; a single card suggests several.
     """
     figures = {
         pk: (count, changed)

@@ -22,7 +22,7 @@ from chat.pages.access import admit_visitors, get_own_conversation, may_debug, m
 from chat.pages.changes import Change, find_changes
 from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
-from chat.pages.suggestions import follow_ups, list_questions
+from chat.pages.suggestions import list_follow_up_questions, list_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 from retrieval.admin.document_forms import upload_context
@@ -31,14 +31,14 @@ from retrieval.models import Document
 
 
 class WantedScope(TypedDict):
-    """The collection (by its slug) or document to which the next question is limited."""
+    """The collection (by its slug) or the document that the next question searches."""
 
     wanted_collection: str
     wanted_document: Document | None
 
 
 class Sidebar(TypedDict):
-    """The context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
+    """The template context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
     listing: Listing
@@ -50,16 +50,16 @@ class Sidebar(TypedDict):
 @require_safe
 @admit_visitors
 def home(request: HttpRequest) -> HttpResponse:
-    return page(request, conversation=None)
+    return render_chat_page(request, conversation=None)
 
 
 @require_safe
 @admit_visitors
 def conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return page(request, conversation=get_own_conversation(request, conversation_id))
+    return render_chat_page(request, conversation=get_own_conversation(request, conversation_id))
 
 
-def page(
+def render_chat_page(
     request: HttpRequest,
     conversation: Conversation | None,
     *,
@@ -88,9 +88,9 @@ def page(
         for answer in answers
     ]
     if turns and not turns[-1].is_withheld:
-        turns[-1] = replace(turns[-1], follow_ups=follow_ups(answers[-1]))
+        turns[-1] = replace(turns[-1], follow_ups=list_follow_up_questions(answers[-1]))
     scope = _read_scope(request, conversation)
-    around = sidebar(request, shown=request.path)
+    around = build_sidebar(request, shown=request.path)
     filters = build_filter_context(request.user, scope["wanted_collection"], conversation, request.POST or request.GET)
     context = {
         "conversation": conversation,
@@ -116,7 +116,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
-    # A draft collection is not one of "all collections". It is searched only if it is chosen.
+    # A draft, the unpublished copy of a collection, is searched only if a user chooses it.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen
@@ -158,7 +158,7 @@ def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]
 
 
 def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before the edited question from which the conversation branched; empty without a branch."""
+    """Return the answers before the edited question with which the conversation began; empty for other ones."""
     edited = conversation.branched_from
     if edited is None:
         return []
@@ -166,7 +166,7 @@ def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
     return [*list_answers_before_branch(edited.conversation), *earlier]
 
 
-def sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
+def build_sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
     asked_for = request.GET.get("show", "")
     return {
         "collections": list(DocumentCollection.objects.readable_by(request.user)),

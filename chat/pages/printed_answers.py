@@ -17,7 +17,7 @@ from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import build_passage_url
 
-# The version of a document is shown as this many characters of its SHA-256.
+# A document's version is its SHA-256, of which this many characters are shown.
 _VERSION_CHARACTERS = 12
 
 BuildAddress = Callable[[str], str]
@@ -25,9 +25,9 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """A footnote of a printed answer: the words that a marker cites. ``number`` is the number in the marker.
+    """A footnote of a printed answer: the words that a marker cites. ``number`` is the marker's.
 
-    ``address`` opens the passage on this site, and ``url`` the original document.
+    ``address`` opens the passage on this site, ``url`` the original document.
     """
 
     number: int
@@ -60,7 +60,7 @@ def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
 
 
 def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
-    """Return the questions and answers with their footnotes. ``build_address`` adds the site's address to a path."""
+    """Return the questions and answers, ready to print. ``build_address`` turns a path into a full address."""
     shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")
@@ -79,10 +79,7 @@ def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: Buil
 
 
 def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
-    """Return a function that names the searched documents of an answer.
-
-    Names that the user may not see are left out.
-    """
+    """Return a function that says which documents an answer searched, without names the user may not see."""
     listed = list(answers)
     collections = dict(Collection.objects.readable_by(user).values_list("pk", "name"))
     wanted = {answer.document_id for answer in listed} - {None}

@@ -1,5 +1,3 @@
-"""Views that print answers or save them as a file, from a user's own conversations and from shared ones."""
-
 from __future__ import annotations
 
 import uuid
@@ -15,7 +13,7 @@ from django.views.decorators.http import require_safe
 from chat.conversations import sharing
 from chat.conversations.rights import get_withheld_message
 from chat.pages.access import admit_visitors, get_own_conversation
-from chat.pages.answer_files import name_file, write_markdown
+from chat.pages.answer_files import build_file_name, write_markdown
 from chat.pages.page_views import load_own_turns
 from chat.pages.printed_answers import build_printed
 from chat.pages.sharing_views import load_shared_turns
@@ -25,7 +23,6 @@ from chat.pages.turns import ShownTurn
 @require_safe
 @admit_visitors
 def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation ready to print, or the one answer that the query names."""
     return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
 
 
@@ -93,5 +90,5 @@ def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withhe
     chosen, heading = _choose(request, turns, heading)
     printed = build_printed(chosen, request.user, request.build_absolute_uri)
     text = write_markdown(printed, request.build_absolute_uri("/"), withheld)
-    disposition = content_disposition_header(True, name_file(heading)) or ""
+    disposition = content_disposition_header(True, build_file_name(heading)) or ""
     return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers={"Content-Disposition": disposition})

@@ -35,9 +35,9 @@ from chat.pages.access import admit_visitors, get_own_conversation, may_debug, m
 from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
-from chat.pages.page_views import is_followed, page, sidebar
+from chat.pages.page_views import build_sidebar, is_followed, render_chat_page
 from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
-from chat.pages.suggestions import follow_ups
+from chat.pages.suggestions import list_follow_up_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
 from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
@@ -55,10 +55,10 @@ RECONNECT_MILLISECONDS = 1000
 async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase:
     """Stream an answer as HTML fragments. A finished answer is streamed from the database."""
     turn = await sync_to_async(_load_turn)(request, answer_id)
-    # A stream is open for long, so it must not occupy a database connection.
+    # A stream stays open for long, so it must not occupy a database connection.
     await sync_to_async(connections.close_all)()
     after = request.headers.get("Last-Event-ID", "")
-    # If the id has another form, this site did not send it, so the stream starts from its beginning.
+    # This site never sends ids of another form, so the stream starts from its beginning.
     after = after if EVENT_ID.fullmatch(after) else ""
     session_key = request.session.session_key or ""
     caller = await sync_to_async(identify_caller)(request)
@@ -75,14 +75,13 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # The answer has no citations yet. The button to follow the answer is sent at the end of the stream.
+    # The answer has no citations yet, so the button to follow it is sent at the end of the stream.
     return replace(turn, followed=is_followed(answer, followed))
 
 
 async def _encode_frames(
     turn: ShownTurn, user: AnyUser, session_key: str, after: str, language: str | None, caller: str
 ) -> AsyncIterator[bytes]:
-    # These first bytes show to proxies and browsers that the connection is open.
     yield sse.encode_comment("open") + sse.encode_retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
@@ -93,7 +92,7 @@ async def _encode_frames(
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
                 turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
-                # Rendering runs in a thread, because other streams would have to wait for it otherwise.
+                # Rendering in this thread would block all other streams.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
             yield page.show(event.name, event.payload, event.event_id)
@@ -116,7 +115,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
             changes=find_changes(answer.citations.all()),
             followed=turn.followed,
         )
-        return replace(final, follow_ups=follow_ups(answer))
+        return replace(final, follow_ups=list_follow_up_questions(answer))
     finally:
         connections.close_all()
 
@@ -124,7 +123,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
 class _StreamedTurn:
     """Renders the events of one stream as HTML.
 
-    If the reader reconnects in the middle of an answer, the remaining pieces are plain text.
+    If the reader reconnects in the middle of an answer, the rest is shown as plain text.
     """
 
     def __init__(self, turn: ShownTurn, language: str, *, fresh: bool) -> None:
@@ -183,7 +182,10 @@ class _StreamedTurn:
 @require_POST
 @admit_visitors
 def ask(request: HttpRequest) -> HttpResponse:
-    """Save a question. The response to htmx connects to the answer's stream; other clients wait for the answer."""
+    """Save a question and return a page part that connects to the answer's stream.
+
+    Clients other than htmx wait for the answer and get its page.
+    """
     named = _parse_uuid(request.POST.get("conversation", ""))
     edited = _parse_uuid(request.POST.get("edits", ""))
     edits = get_object_or_404(list_own_answers(request), pk=edited) if edited else None
@@ -233,7 +235,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         "wanted_collection": answer.collection.slug if answer.collection else "",
         "wanted_document": answer.document,
         **build_filter_context(request.user, answer.collection.slug if answer.collection else "", answer.conversation),
-        **sidebar(request),
+        **build_sidebar(request),
     }
     return push_url(render(request, "chat/_asked.html", context), address)
 
@@ -241,9 +243,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters of the form and an error message.
+    """Return the filters in the form, and an error message.
 
-    None instead of filters means that the form has none. The filters of the conversation's last question are then used.
+    None in place of the filters means that the form has no fields for them. The conversation's last filters then apply.
     """
     if not has_filters(request.POST):
         return None, ""
@@ -258,7 +260,7 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
         response = render(request, "chat/_question_error.html", {"error": message}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
     found = _find_own(request, conversation_id)
-    return page(request, found, status=status, error=message, question=request.POST.get("question", ""))
+    return render_chat_page(request, found, status=status, error=message, question=request.POST.get("question", ""))
 
 
 def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
@@ -271,11 +273,11 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @admit_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show the filters that are chosen in the form, without asking. htmx replaces only this part of the page."""
+    """Show the filters that are chosen in the form, without asking. htmx replaces only the filters on the page."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
-        return page(request, conversation, question=request.POST.get("question", ""))
+        return render_chat_page(request, conversation, question=request.POST.get("question", ""))
     collection = request.POST.get("collection", "").replace("\0", "")
     context = build_filter_context(request.user, collection, conversation, request.POST)
     is_other = request.headers.get("HX-Trigger-Name") == "collection"
@@ -286,7 +288,6 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 @require_POST
 @admit_visitors
 def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Stop the writing of an answer. Its stream then ends with the text so far."""
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop_answer)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

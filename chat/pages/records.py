@@ -19,11 +19,10 @@ _ASKED = re.compile(r"[^\s:;][^:;\n]{0,60}: [^\n]+$")
 _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
-def record_paragraphs(markdown: MarkdownIt) -> None:
-    """Add the layout of records (lines `column: value; column: value`) to a Markdown parser.
+def add_record_layout(markdown: MarkdownIt) -> None:
+    """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns.
 
-    The page shows the columns that the question asks for, and folds the others. Only a semicolon before the name of a
-    column ends a value.
+    The columns that the question asks for are visible, the others folded.
     """
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
@@ -59,7 +58,6 @@ def _fold() -> Iterator[Token]:
 def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
-        # Tokens that open bold text or code have no content, so the first text can come after them.
         first = not any(before.content for before in children[:number])
         inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
 
@@ -70,7 +68,7 @@ def _is_record(content: str) -> bool:
 
 
 def show_records(text: str) -> str:
-    """Return the text with each record written as ``column value · column value``."""
+    """Return the text with each record (``column: value; …``) written as ``column value · column value``."""
     return "\n".join(" · ".join(_show_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 

@@ -15,8 +15,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The parser's environment contains ``markers``, a function ``link`` that returns the HTML of the marker at an offset,
-# and ``addresses`` (see :func:`map_linkable_addresses`).
+# The Markdown parser's environment has three keys: ``markers``; ``link``, a function that returns the HTML of the
+# marker at an offset; and ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -37,7 +37,10 @@ _CHANGED = (
 def render_answer(
     text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
 ) -> SafeString:
-    """Render a finished answer with citations and signs of doubt. Only ``addresses`` become links."""
+    """Render a finished answer with links to its citations and warning signs at doubtful sentences.
+
+    Only ``addresses`` become other links.
+    """
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
         (cited.marker, cited.marker_start and cited.marker_start - bisect_left(line_ends, cited.marker_start)): cited
@@ -66,9 +69,9 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign into the HTML after the words of a doubt, which the HTML marks with its ``number``.
+    """Insert a warning sign behind the doubtful words, which have the attribute ``data-doubt`` in the HTML.
 
-    The text in the HTML is escaped, so it cannot contain such a mark itself.
+    The answer's text is escaped, so it cannot contain this attribute itself.
     """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:

@@ -68,16 +68,15 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 
 def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
-    """Return the questions and answers that the link shares, as ``user`` may see them, and a heading."""
-    # The rights to all answers of the conversation are checked, because a shared answer may repeat an earlier one.
+    # A shared answer may repeat an earlier one, so the rights to all answers of the conversation are checked.
     answers = list(list_saved_answers(conversation))
     withheld = sharing.find_withheld_when_shared(user, [*list_answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
     changes = find_readable_changes(answers, withheld)
     followed = find_followed(user, answers)
     turns = [
-        # The page gets other ids than the database, because a reader with the real id could change an answer that has
-        # no owner.
+        # The page does not get the answers' ids of the database. With such an id, a reader could change an answer that
+        # has no owner.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld

@@ -10,17 +10,17 @@ from django.utils.translation import gettext as _
 from chat.answering.checking.citations import MARKER, blank_code, find_undecided
 from chat.pages.answer_markdown import MARKDOWN
 
-# If an unfinished answer has more characters than this, further text is shown as plain text until the end.
+# The text of an unfinished answer beyond this many characters is shown as plain text until its end.
 LARGEST_CHARACTERS = 4000
 
 
 def render_piece(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
-    """Return a piece of the unfinished last line as HTML, with linked markers.
+    """Return a new piece of an unfinished line as HTML, with links for its markers (``[1]``).
 
-    Signs of Markdown are removed, because they would disappear again when the line is complete. ``before`` is the text
-    before the piece; it shows whether code is open. ``at`` are the offsets of markers; None: each ``[n]`` is a marker.
+    Signs of Markdown are removed. ``before`` is the text before the piece, which may open code. ``at`` are the offsets
+    of markers; if it is None, each ``[n]`` is a marker.
     """
     whole = before + text
     html = []
@@ -53,7 +53,7 @@ def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 class StreamedMarkdown:
     """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    The Markdown is rendered again only after the text grew by a tenth, so that the work is proportional to its length.
+    The Markdown is rendered again only after the text grew by a tenth, so the work stays proportional to its length.
     Other streams wait while it renders, so text beyond ``LARGEST_CHARACTERS`` stays plain until the end.
     """
 
@@ -65,14 +65,13 @@ class StreamedMarkdown:
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Add ``text`` to the answer. Return HTML to append to the page, or lines that replace all of the answer."""
+        """Add ``text`` to the answer. Return HTML to append to the page, or Lines to replace the answer so far."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
             return mark_safe(escape(_remove_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        # Code over several lines is rendered only after its end was written.
         is_within_code = find_undecided(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return render_piece(text, self._answer_id, self._titles, before, self._at)

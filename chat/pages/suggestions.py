@@ -1,4 +1,4 @@
-"""Suggest questions that curators wrote, or written questions and headings that a search answers surely."""
+"""Suggest questions: those that curators wrote, or questions and headings in documents that a search surely answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# If the best score exceeds the second by this much, the first passage is the right one in 18 of 21 cases.
+# A suggestion is sure if the best score exceeds the second by this much: the first passage was then right in 18 of 21
+# cases.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
@@ -36,7 +37,7 @@ _NUMBER = re.compile(r"^\d[\d.]*\s+")
 
 
 def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collection]]:
-    """Return suggested questions with their collections, from the ``chosen`` collection or mixed from all.
+    """Return suggested questions with their collections: of the ``chosen`` collection, or mixed from all.
 
     They are cached for an hour.
     """
@@ -69,7 +70,7 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # The key also changes when the restrictions of documents change.
+    # With the restrictions in the key, a change of who may read a document also gives a new list.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
@@ -103,10 +104,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 
 
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
-    """Return the questions of a passage that are clear without it.
-
-    Its heading comes first, then ``written`` questions.
-    """
+    """Return the questions that are clear without the passage: its heading first, then the ``written`` ones."""
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.
     return [
@@ -117,12 +115,11 @@ def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]
 
 
 def _rate_specificity(question: str) -> tuple[int, int]:
-    """Return a sort key for questions. A longer question is more specific, up to two lines (70 characters)."""
     return (min(len(question), 70), -len(question))
 
 
-def follow_ups(answer: Answer) -> tuple[str, ...]:
-    """Return questions about the first cited document that were not asked yet, those nearest to the citation first."""
+def list_follow_up_questions(answer: Answer) -> tuple[str, ...]:
+    """Return questions about the first cited document that the user has not asked, nearest to the citation first."""
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

@@ -18,7 +18,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import describe_approval, has_table_rows
 from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_result_cards, build_source_cards
-from chat.pages.changes import Change, list_distinct
+from chat.pages.changes import Change, list_distinct_changes
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
 from chat.pages.plain_text import convert_to_plain_text
@@ -35,11 +35,14 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    ``id`` is the answer's id, or another one on a shared page. If the ``answer`` is withheld, only the question is
-    shown. If ``is_narrow`` is true, some documents were not searched. If ``passes_nothing`` is true, the filters
-    exclude all documents. ``models`` are language models that can answer again. ``changes`` are changes of cited
-    passages. If there are none, ``last_read`` is when the site last read the cited documents, the earliest time.
-    ``followed`` is None if the reader cannot follow the answer.
+    - ``id``: the answer's id; another one on a shared page.
+    - ``is_withheld``: only the question is shown.
+    - ``is_narrow``: some documents were not searched.
+    - ``passes_nothing``: the filters exclude all documents.
+    - ``models``: language models with which the user can ask again.
+    - ``changes``: cited passages that have changed.
+    - ``last_read``: if none has changed, the earliest time at which the site read one of the cited documents.
+    - ``followed``: whether the reader gets mails about changes; None if this is impossible.
     """
 
     id: uuid.UUID
@@ -95,7 +98,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The web addresses of cited documents, and those in the text of cited sources. Only these become links."""
+        """The addresses that may become links: those of cited documents, and those in the text of cited sources."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
@@ -169,13 +172,13 @@ def build_turn(
     changes: Mapping[int, Change] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
-    """Read a stored question and answer, with all that their template needs from the database.
+    """Return a stored question and answer as its template needs it.
 
-    ``viewer`` is a reader who did not ask the question. ``changes`` maps citation ids to changes of
-    `chat.pages.changes`. None means that cited words were not compared with the current documents.
+    ``viewer`` is a reader other than the asker. ``changes`` maps citation ids to changed passages
+    (`chat.pages.changes`); None means that cited words were not compared with today's documents.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
-    changed = list_distinct(changes or {}, rows)
+    changed = list_distinct_changes(changes or {}, rows)
     citations = tuple(build_cited(row, (changes or {}).get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
@@ -219,16 +222,16 @@ def _has_empty_filter_result(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return the earliest time at which the site read a cited document; None if one is deleted or there are none."""
+    """Return the earliest time at which the site read a cited document; None if one is deleted or there is none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Build a turn that shows only the question, for a reader who may not read the answer.
+    """Return a turn with a question but no answer, for a reader who may not read the answer.
 
-    If the reader may not see the question either, ``question`` replaces it.
+    ``question`` replaces the question if the reader may not see it either.
     """
     bare = Answer(
         pk=answer.pk,

@@ -1,6 +1,6 @@
-"""Serve the chat in a frame on the sites in WIDGET_SITES.
+"""Serve the chat in a frame on other sites (setting WIDGET_SITES).
 
-The frame sends no cookies, so its reader is a visitor, who can search only public collections.
+The frame sends no cookies, so its reader can search only public collections.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 
 @require_safe
 def script(request: HttpRequest) -> HttpResponse:
-    """Redirect to the script that opens the frame. Raises: Http404 without WIDGET_SITES."""
+    """Redirect to the script that opens the frame. Raises: Http404 if WIDGET_SITES is empty."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
@@ -31,7 +31,7 @@ def script(request: HttpRequest) -> HttpResponse:
 @require_safe
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
-    """Show the page inside the frame. Raises: Http404 without WIDGET_SITES."""
+    """Show the page inside the frame. Raises: Http404 if WIDGET_SITES is empty."""
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
@@ -40,14 +40,13 @@ def frame(request: HttpRequest) -> HttpResponse:
         "form-action": [NONE],
         "frame-ancestors": settings.WIDGET_SITES,
     }
-    # django-csp's middleware reads this attribute.
+    # The middleware of django-csp reads this attribute.
     response._csp_config = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"] | policy  # type: ignore[attr-defined]
     return response
 
 
 @require_safe
 def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    """Show an unowned answer inside the frame."""
     _require_sites()
     found = get_object_or_404(list_unowned_answers().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)

@@ -1,6 +1,6 @@
 """Find an earlier answer to the same question about unchanged documents.
 
-The key contains all that an answer depends on. So no entry has to be invalidated.
+The key of a cached answer contains all that it depends on, so no answer has to be removed from the cache.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
-# Increase this number if the changed code answers a question differently than before.
+# Increase this number when a change of the code changes answers. Older answers are then not reused.
 RULES_VERSION = 13
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# If a question contains one of these words, its answer is valid only on the day of the question.
+# The answer to a question with one of these words ("today") is valid only on the day of the question.
 _OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 
@@ -52,10 +52,10 @@ def build_key(
     subject: str = "",
     writer: str = "",
 ) -> str:
-    """Return a SHA-256 of all that an answer depends on; "" if the cache is off.
+    """Return the cache key of an answer, a SHA-256 of all that it depends on; "" if the cache is off.
 
-    It must be computed before the search. If a document changes during the search, the key then belongs to the old
-    documents, and no later question finds the answer. Raises: SearchUnavailable.
+    Call it before the search: if a document changes during the search, no later question must find the answer. Raises:
+    SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -98,10 +98,10 @@ def build_key(
 
 
 def find_reusable(key: str) -> Answer | None:
-    """Return the newest answer with this key that may be used again, or None.
+    """Return the newest answer with this key that may be used again; None if there is none.
 
-    It must be recent and complete, without notices and failed retrievers. Neither the answer nor a copy of it may have
-    been rated unhelpful.
+    It must be recent and complete, without notices or failed retrievers. Nobody may have rated it, or a copy of it, as
+    unhelpful.
     """
     if not key:
         return None
@@ -123,8 +123,13 @@ def find_reusable(key: str) -> Answer | None:
     )
 
 
-def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str) -> tuple[str, Answer | None]:
-    """Return the key of the new answer, and an earlier answer to reuse or None. Raises: SearchUnavailable."""
+def find_cached_answer(
+    answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str
+) -> tuple[str, Answer | None]:
+    """Return the cache key of an answer to write, and an earlier answer to use instead, or None.
+
+    Raises: SearchUnavailable.
+    """
     subject = answer.conversation.subject
     key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)
     if not key or answer.anew:
@@ -136,7 +141,7 @@ def look_up(answer: Answer, filters: SearchFilters, history: Sequence[Turn], wri
 
 
 def copy_answer(answer: Answer, original: Answer) -> list[Citation]:
-    """Copy the content of ``original``, but not its tokens and cost. Return the new citations, unsaved."""
+    """Copy ``original`` into ``answer`` without tokens and cost. Return the citations, not yet saved."""
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))
     completed_at = original.completed_at.isoformat() if original.completed_at else None

@@ -50,17 +50,19 @@ def create_answer(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """Create a PENDING answer in the conversation with this id, or in a new one.
+    """Create a PENDING answer (not yet written) in a conversation; None for ``conversation_id``: a new one.
 
-    ``collection`` (a slug; empty: all readable ones) or ``document`` with its attachments is searched. None: as for the
-    last question of the conversation. ``filters`` have the form of ``chosen_filters``. None: those of the last
-    question, if it searched the same documents. If ``edits``, the new conversation is a branch with an edit of that
-    answer's question. ``model``: empty for the conversation's or the user's default. ``anew``: reuse no earlier answer.
-    ``history`` (oldest first) replaces the conversation's. The simultaneous answers of ``caller``, an account or
-    address, are limited.
+    - ``collection``, a slug, or ``document`` with its attachments is searched. Empty: all readable collections.
+      None: as for the conversation's last question.
+    - ``filters`` have the form of ``chosen_filters``. None: those of the last question, if it searched the same.
+    - ``edits``: the answer whose question was edited. The new conversation is then a branch of the answer's.
+    - ``model``: empty for the default of the conversation or user.
+    - ``anew``: reuse no earlier answer.
+    - ``history``, oldest first, replaces the conversation's own.
+    - ``caller``: an account or address, whose simultaneous answers are limited.
 
     Raises, with messages for the user: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
-    share; DiskFull.
+    limit; DiskFull.
     """
     question = clean_question(question)
     limits = get_limits(user)
@@ -139,7 +141,7 @@ def _check_filters(user: AnyUser, conversation: Conversation) -> None:
 
 @contextmanager
 def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
-    """Yield the id of an answer with a reserved place. An error in the block releases the place."""
+    """Yield the id for a new answer, with a reserved place in the queue. An error in the block releases the place."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -158,7 +160,7 @@ def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
 def clean_question(question: str) -> str:
     """Return the question without unprintable characters and surrounding white space.
 
-    Raises: InvalidQuestion if the question is empty, too long, or has only excluded words.
+    Raises: InvalidQuestion if nothing is left, if it is too long, or if it has only words that a minus excludes.
     """
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:

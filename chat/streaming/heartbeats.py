@@ -1,5 +1,3 @@
-"""Store the events and heartbeats of all answers that this process writes, several times a second."""
-
 from __future__ import annotations
 
 import asyncio
@@ -23,11 +21,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.25
 
 
-# If no reader is connected, the answer is written for this time longer, because the reader may reconnect.
+# Without a connected reader, an answer is written for this many seconds longer, because the reader may reconnect.
 UNFOLLOWED_SECONDS = 5.0
 
 
-# If a caller cannot reconnect, writing its answer stops this long after it disconnected.
+# The answer of a caller who cannot reconnect is stopped this many seconds after the connection ended.
 GONE_SECONDS = 0.2
 
 
@@ -42,9 +40,9 @@ WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Weak
 
 
 async def watch_runs(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats as long as there are runs, and cancel runs that should stop.
+    """Store events and heartbeats while this process writes answers, and cancel those that should stop.
 
-    A run is cancelled if a user stopped it, if another process has its lease, or if no reader is left.
+    An answer is cancelled if a user stopped it, if another process took it over, or if no reader is left.
     """
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
@@ -70,9 +68,9 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store the events of each run up to the given number, and renew the leases.
+    """Store the first events of each answer, as many as the given number, and renew the leases (reservations).
 
-    Return the runs that still have their lease, each with whether a reader in another process follows it.
+    Return the answers that this process may still write, each with whether a reader in another process follows it.
     """
     if not snapshots:
         return {}

@@ -1,5 +1,3 @@
-"""Build the JSON of answers and events, as rows store it and the API sends it."""
-
 from __future__ import annotations
 
 import functools
@@ -37,7 +35,7 @@ _WORDS = [each.name for each in fields(CitedWords)]
 
 
 def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` is a marker."""
+    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` in it is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -55,7 +53,7 @@ def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
         begin = end
 
 
-def build_searched(draft: AnswerDraft) -> SearchedPayload:
+def build_searched_payload(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
         "sources": [build_source(found, draft.question) for found in draft.sources],
@@ -68,7 +66,7 @@ def build_searched(draft: AnswerDraft) -> SearchedPayload:
     }
 
 
-def build_searched_again(answer: Answer) -> SearchedPayload:
+def build_stored_searched_payload(answer: Answer) -> SearchedPayload:
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
@@ -97,7 +95,7 @@ def find_completed_question(trace: SearchTrace) -> str:
 
 
 def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
-    found = build_searched(draft)
+    found = build_searched_payload(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
     answer.confidence = found["confidence"]
@@ -105,7 +103,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
 
 
 def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
-    """Set the answer's fields from the draft and its outcome, and return its citations, unsaved."""
+    """Set the answer's fields from the finished draft. Return its citations, not yet saved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
     answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
@@ -129,7 +127,7 @@ def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Comp
 
 
 def build_source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source. ``snippet`` has the words of the source that are closest to the question."""
+    """Return the payload of a source, with a ``snippet``: its words closest to the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -205,8 +203,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return the payload of a finished answer.
 
-    If the answer repeats another one, the id of that answer is left out, because it would give access to another user's
-    answer.
+    If the answer repeats an earlier one, the earlier one's id is left out, because it may belong to another user.
     """
     approval = get_approval(answer.approved)
     return {
@@ -253,7 +250,7 @@ def is_cut_off(answer: Answer) -> bool:
 
 
 def read_citation(answer: Answer, cited: Citation) -> SavedCitation:
-    """Return the row's citation, with the place of the first source from its document."""
+    """Return a stored citation with the collection and page unit of the first source from its document."""
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
     return SavedCitation(

@@ -27,7 +27,6 @@ from core.key_limits import KeyLimits, get_limits, set_limits
 from core.threads import in_database
 from core.user_types import AnyUser
 
-# The rights of a reader are checked at this interval.
 RECHECK_SECONDS = 1.0
 _MOST_CACHED = 1000
 # The fields of an answer that decide who may read it.
@@ -37,8 +36,7 @@ _READ_FIELDS = (
 )
 
 
-# Caches the rights of each user, API key and session, with the time at which they were checked. All visitors share one
-# entry.
+# Caches the rights for each user, API key and session, with the time of the check. All visitors share one entry.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -51,7 +49,7 @@ async def follow_as_reader(
     may_return: bool = True,
     caller: str = "",
 ) -> AsyncGenerator[StreamedEvent, None]:
-    """Yield the events of `streams.follow_stream`, as long as ``user`` may read the answer's sources.
+    """Yield an answer's events, as long as ``user`` may read its sources.
 
     The account, the API key and the session of ``user`` must stay valid too.
     """
@@ -110,7 +108,7 @@ def may_still_read(answer: Answer, user: AnyUser) -> bool:
     held = _find_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.allow_collections(answer.source_collections):
         return False
-    return not held.hide(rights.find_documents_behind(answer))
+    return not held.find_hidden_documents(rights.find_documents_behind(answer))
 
 
 class _Reader:
@@ -122,11 +120,15 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # This is false if the reader reconnected after the event `searched`, because only that event names the sources.
+        # It is false for a reader who reconnected after the event `searched`, because only that event names the
+        # sources.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Return whether the user may read the answer, or its ``saved`` content; True if it was deleted."""
+        """Return whether the user may read the answer; True if it was deleted.
+
+        ``saved`` is the answer, if the caller has loaded it.
+        """
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id)
             answer = found.only(*_READ_FIELDS).order_by().first()
@@ -147,7 +149,10 @@ class _Reader:
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
-        """Return whether the user may read these sources and all earlier ones."""
+        """Return whether the user may read these sources and all sources passed in earlier calls.
+
+        If ``fresh``, the rights are not taken from the cache.
+        """
         quoted = rights.list_documents(sources)
         self._documents |= quoted
         self._behind |= rights.find_collections(quoted)
@@ -159,8 +164,8 @@ class _Reader:
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
-            allowed = held.allow_collections(self._behind) and not held.hide(self._documents)
-        # A right may have been given after the cache was filled, so the rights are read again before a refusal.
+            allowed = held.allow_collections(self._behind) and not held.find_hidden_documents(self._documents)
+        # The user may have got the right after the cache was filled, so the rights are read again before a refusal.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 

@@ -23,13 +23,16 @@ def join_tokens(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of one ``answer`` in this process, which has its lease.
+    """The writing of one ``answer`` in this process, which has its lease (the reservation in the database).
 
-    ``stored`` is the number of events in the database, ``readers`` the number of open connections, and ``followers``
-    the number of connections that wait for an event. If ``may_return`` is true, a reader can reconnect. If ``is_begun``
-    is true, the answer has left the queue. If ``ending`` is true, it is being saved and cannot be stopped any more. If
-    ``is_stopped`` is true, a user cancelled it, all readers have left, or the lease was lost. An ``outcome`` of type
-    Answer is an earlier answer to reuse. If ``is_partial`` is true, the answer was stopped or its time was over.
+    - ``stored``: the number of events that are in the database.
+    - ``readers``: the number of open connections; ``followers`` of them wait for an event.
+    - ``may_return``: a reader can reconnect.
+    - ``is_begun``: the answer has left the queue.
+    - ``ending``: it is being saved and cannot be stopped any more.
+    - ``is_stopped``: a user cancelled it, all readers have left, or the lease was lost.
+    - ``outcome``: the result; an Answer is an earlier answer to reuse.
+    - ``is_partial``: the answer was stopped or its time was over.
     """
 
     answer: Answer
@@ -65,7 +68,7 @@ class Run:
             self.is_stopped = True
             self.task.cancel()
 
-    def next_event(self, name: str, payload: EventPayload) -> StreamedEvent:
+    def build_next_event(self, name: str, payload: EventPayload) -> StreamedEvent:
         sequence = len(self.events) + 1
         return StreamedEvent(
             answer=self.answer, attempt=self.answer.attempts, sequence=sequence, name=name, payload=payload
@@ -77,7 +80,7 @@ class Run:
         changed.set()
 
     def publish_next(self, name: str, payload: EventPayload) -> None:
-        self.publish(self.next_event(name, payload))
+        self.publish(self.build_next_event(name, payload))
 
 
 RUNS: dict[uuid.UUID, Run] = {}

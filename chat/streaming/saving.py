@@ -69,24 +69,23 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 
 
 def save_answer(run: Run) -> StreamedEvent:
-    """Save the outcome of a run, and return the last event, with the saved answer.
+    """Save the result of a run (the writing of an answer), and return the last event.
 
-    A second call returns the same event. If another process has the lease, the event `lost` is returned, and the reader
-    gets the next events from the database.
+    A second call returns the same event. If another process has taken over the answer, return the event `lost`.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # If this process has lost the lease, either an earlier call has saved the answer, or another process writes
+            # If this process may no longer write the answer, an earlier call has saved it, or another process writes
             # it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
-            return known or run.next_event("lost", {})
+            return known or run.build_next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
         # Three kinds of answers get no cache key: an answer without a search; an approved answer, because it may
-        # expire; and a copy, because it must not stay after its original is deleted.
+        # expire; and a copy, because it must not outlive its original.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
@@ -106,10 +105,10 @@ def save_answer(run: Run) -> StreamedEvent:
         citations = Citation.objects.bulk_create(_complete_references(citations))
         store_sources_behind(answer)
         if answer.choices:
-            answer.narrowing_key = rights.build_offers_key(answer.source_collections, answer.asker)
+            answer.narrowing_key = rights.hash_reader_rights(answer.source_collections, answer.asker)
         answer.save()
         is_failed = answer.status == Answer.Status.FAILED
-        last = run.next_event("failed" if is_failed else "completed", {"message": answer.error})
+        last = run.build_next_event("failed" if is_failed else "completed", {"message": answer.error})
         if not is_failed:
             last.payload = payloads.build_completed(answer, citations)
         last.answer = answer
@@ -132,7 +131,6 @@ def build_failure_payload(error: Exception) -> FailedPayload:
 
 
 def _complete_references(citations: list[Citation]) -> list[Citation]:
-    """Set references to deleted rows to None, and add the versions of the documents. The cited words do not change."""
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(
@@ -179,7 +177,6 @@ def close_interrupted(**_options: Any) -> int:
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)
     for answer in stopped:
-        # The process that wrote the answer died before it saved the text.
         text = join_tokens(answer.events.filter(attempt=answer.attempts))
         stopped.filter(pk=answer.pk, lease=answer.lease).update(
             lease=None, text=text, notice=str(STOPPED), completed_at=timezone.now()

@@ -1,7 +1,7 @@
 """Stream answers: one process writes an answer, and readers in any process can follow it.
 
-Readers in the writing process get events from memory, others from the database. Writing stops on request or without
-readers. After a killed process, the next reader starts the writing again, or the sweep closes the answer.
+Readers in the process that writes get events from memory, others from the database. Writing stops on request, or if
+nobody reads. If the process dies, the next reader starts the writing again, or a periodic task closes the answer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# At this interval, the process of a reader stores that the answer has a reader. The writer waits longer than this
-# before it stops.
+# The process of a reader stores at this interval that the answer has a reader. Another process, which writes the
+# answer, stops only after a longer time without it.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
@@ -44,14 +44,14 @@ async def follow_stream(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
 
-    If an earlier attempt was interrupted, the first event is a `reset`. Pings are sent while there is no event. If the
-    reader disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose limit of
-    simultaneous answers applies.
+    After an interrupted attempt, the first event is a `reset`. Pings are sent while nothing happens. If the reader
+    disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose simultaneous
+    answers are limited.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # If this process leases the answer, it must write the answer, even if the reader leaves. So the shield keeps
-        # this task from being cancelled.
+        # Once this process has leased the answer, it must write it, even if the reader leaves. So the lease is taken in
+        # a task that is not cancelled with this one.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
@@ -78,7 +78,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 
 
 async def finish_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
-    """Write the answer, or wait for it, and return its last event. If this call is cancelled, the writing stops."""
+    """Write the answer, or wait for it, and return its last event. The writing stops if this call is cancelled."""
     last = build_unstored_event("failed", {"message": str(DELETED)})
     async with aclosing(follow_stream(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
@@ -101,7 +101,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield build_unstored_event("reset")
-        # An id beyond the last event is invalid. Without this line, the reader would wait forever.
+        # An id beyond the last event is invalid; the reader would wait forever for it.
         position = min(position, len(run.events))
         while True:
             changed = run.changed
@@ -110,7 +110,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process now has the lease and stores the next events, so they are read from the database.
+                    # Another process now writes the answer and stores its events, so they are read from the database.
                     last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow_stream(run.answer.pk, last_id):
                         yield stored
@@ -118,7 +118,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # A reader is counted only while it waits here. If its connection was lost, this generator may stay paused
+            # A reader counts only while it waits here, because after a lost connection this generator may stay paused
             # at a `yield`.
             run.followers += 1
             try:
@@ -159,8 +159,8 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             if event.is_last:
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
-            # The last event is built, because events are deleted after a day, and an answer that the sweep closed has
-            # no event.
+            # The last event is built from the answer. Stored events are deleted after a day, and an answer that a
+            # periodic task closed has none.
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:

@@ -1,7 +1,7 @@
 """Write answers in this process.
 
-Events and heartbeats of all answers are stored together, several times a second. The last event is stored before
-readers get it.
+Events and heartbeats of all answers are stored together, several times a second. The last event of an answer is stored
+before readers get it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LOOK_UP_SECONDS = 2.0
 
 
 def acquire_run(answer_id: uuid.UUID) -> Run | None:
-    """Lease an answer to write it; None if it is finished or another process writes it."""
+    """Lease an answer (reserve it for this process) to write it; None if it is finished or leased already."""
     answer = Answer.objects.acquire(answer_id)
     if answer is None:
         return None
@@ -64,7 +64,7 @@ def start_writing(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
-        # The task works for all answers, so an empty context separates it from the request that starts it.
+        # The task works for all answers, so it must not inherit the context of the request that starts it.
         WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
@@ -100,7 +100,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # A shutdown cancels all tasks. The shield lets this one save the outcome.
+    # A shutdown cancels all tasks. The shield lets this one save the result first.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -117,10 +117,10 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # The function searches the sources for instructions to the model. This takes milliseconds, so it
-                    # runs in a thread.
+                    # The function searches the sources for instructions to the model. This takes milliseconds, so a
+                    # thread does it.
                     run.publish_next(
-                        "searched", await sync_to_async(payloads.build_searched, thread_sensitive=False)(event)
+                        "searched", await sync_to_async(payloads.build_searched_payload, thread_sensitive=False)(event)
                     )
                 case AnswerToken():
                     run.timings_ms.setdefault("first_token", milliseconds)
@@ -131,7 +131,7 @@ async def _publish(run: Run, started: float) -> None:
                     run.publish_next("reset", {})
                 case Answer():
                     run.timings_ms.setdefault("repeated", milliseconds)
-                    run.publish_next("searched", payloads.build_searched_again(event))
+                    run.publish_next("searched", payloads.build_stored_searched_payload(event))
                     for payload in payloads.build_tokens(event):
                         run.publish_next("token", payload)
                     run.outcome = event
@@ -175,19 +175,18 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 @read_once()
 def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
-    """Return the chosen writer, and the result of :func:`_look_up` for it. Raises: LookupError for a removed model."""
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
     return writer, _look_up(run, writer)
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Return the answer's cache key, and an earlier answer to use again; None if there is none.
+    """Return the answer's cache key, and an earlier answer to use again, or None.
 
-    Database errors are ignored here, because the search that follows reports them.
+    After a database error they are "" and None: the search that follows reports the error.
     """
     try:
         with limit_statements(LOOK_UP_SECONDS):
-            return answer_cache.look_up(run.answer, run.filters, run.history, writer)
+            return answer_cache.find_cached_answer(run.answer, run.filters, run.history, writer)
     except SearchUnavailable:
         return "", None
     except OperationalError as error:
@@ -199,7 +198,7 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     """Wait in the queue, and run the block when a place is free.
 
-    Each new position in the queue is published as an event `queued`. The last position is 0.
+    Each change of the position is published as an event `queued`, at last with 0.
     """
     changed = asyncio.Event()
 
@@ -213,7 +212,7 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
     try:
         while True:
             changed.clear()
-            place = ADMISSION.place(run.answer.pk)
+            place = ADMISSION.get_position(run.answer.pk)
             if place <= 0:
                 break
             if place != published:
@@ -232,13 +231,12 @@ async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
 
 
 async def _end(run: Run) -> None:
-    last = run.next_event("failed", {"message": str(BROKEN)})
+    last = run.build_next_event("failed", {"message": str(BROKEN)})
     owner_pk, usage = run.answer.conversation.owner_id, run.draft.usage if run.draft is not None else None
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Tokens are counted before the answer is saved, because they cost money even if the answer was deleted
-                # meanwhile.
+                # Tokens cost money even if the answer has been deleted by now, so they are counted before it is saved.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save_answer, run)
@@ -259,9 +257,9 @@ async def _end(run: Run) -> None:
 
 
 async def hand_over_all(seconds: float) -> None:
-    """Release the leases of the answers of this event loop, so that other processes can write them.
+    """Release the answers that this event loop writes, so that other processes can write them.
 
-    If answers are being saved, this waits at most ``seconds`` for them first.
+    Before this, wait at most ``seconds`` for answers that are being saved.
     """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]
@@ -283,13 +281,11 @@ async def _hand_over(run: Run) -> None:
 
 
 def _close(run: Run) -> None:
-    """End a run whose task was cancelled before its first step."""
     if not run.ending:
         run.publish_next("failed", {"message": str(INTERRUPTED)})
         _forget(run)
 
 
 def _forget(run: Run) -> None:
-    """Remove the run, unless another loop has started a newer one for the answer."""
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]

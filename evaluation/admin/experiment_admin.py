@@ -95,8 +95,8 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # Starting an experiment needs the right to publish, because visitors then get the treatment's profile,
-            # which may be unpublished.
+            # From the start, visitors get the treatment's search profile, which may be unpublished. So a start needs
+            # the right to publish.
             self.build_button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.build_button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),
@@ -123,8 +123,6 @@ def _is_draft(experiment: Experiment | None) -> bool:
 
 
 class StartedPage(TypedDict):
-    """The template context of a started experiment. ``arms`` are control and treatment."""
-
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str
     rows: list[dict[str, str]]

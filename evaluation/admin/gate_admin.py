@@ -46,7 +46,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         return [path(route, check, name="evaluation_gatepolicy_check"), *super().get_urls()]
 
     def check_view(self, request: HttpRequest, policy_id: int, kind: str, pk: int) -> HttpResponse:
-        """Show the gate's verdict on a version or a draft. A POST requests the missing runs."""
+        """Show whether a search profile's version or a draft passes a gate. A POST starts missing measurements."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         policies: QuerySet[GatePolicy] = self.get_queryset(request).select_related("evaluation_set__collection")
@@ -94,8 +94,8 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check_gate(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # Caveats name differences between two runs other than the profile. A draft has other documents on purpose,
-            # so its caveats are left out.
+            # Caveats name differences between two runs other than the profile. A draft, the unpublished copy of a
+            # collection, has other documents on purpose, so it gets no caveats.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

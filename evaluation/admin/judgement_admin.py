@@ -85,7 +85,10 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores. Computed answers are left out: their words do not show whether the number is right."""
+    """A filter for low scores.
+
+    Answers computed over a table are left out, because their words do not show whether the number is right.
+    """
 
     title = _("low score")
     parameter_name = "low"
@@ -141,7 +144,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete answers, because deleting an answer also deletes its judgements."""
+        """Return whether the user may delete answers, because a deleted answer takes its judgements with it."""
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
@@ -158,7 +161,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
 
     @admin.action(description=_("Judge again"), permissions=["act"])
     def judge_again(self, request: HttpRequest, judgements: QuerySet[Judgement]) -> None:
-        number = judgement_requests.request_again(Judgement.objects.filter(pk__in=judgements.values("pk")))
+        number = judgement_requests.requeue_judgements(Judgement.objects.filter(pk__in=judgements.values("pk")))
         message = ngettext("%d answer will be judged again.", "%d answers will be judged again.", number)
         self.message_user(request, message % number, messages.SUCCESS)
 
@@ -208,11 +211,11 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, even of answers that are outside the sample or were judged before."""
+        """Request judgements by all judges, also of answers that are not in the sample or were judged before."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:
-            judgement_requests.request_again(Judgement.objects.filter(answer=answer, judge__in=judges))
+            judgement_requests.requeue_judgements(Judgement.objects.filter(answer=answer, judge__in=judges))
             judgement_requests.request_judgements(answer, judges=judges)
         message = ngettext("%d answer will be judged now.", "%d answers will be judged now.", len(complete))
         self.message_user(request, message % len(complete), messages.SUCCESS)

@@ -68,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # Screen readers do not read the heading of the column, so each field has its own label.
+        # Screen readers do not read the heading of a table's column, so each field has its own label.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -76,10 +76,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
         }
 
     def save(self, commit: bool = True) -> ExpectedPassage:
-        """Save the passage.
-
-        If its quote or document changed, clear the hash, because it identifies the earlier passage.
-        """
+        """Save the expected passage. If its quote or document changed, clear the hash of the old passage."""
         if {"quote", "source"} & set(self.changed_data):
             self.instance.content_hash = ""
         saved: ExpectedPassage = super().save(commit)
@@ -154,7 +151,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
     def response_add(
         self, request: HttpRequest, obj: EvaluationQuestion, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """After "Save and add another", show an empty form for the same set."""
+        """After "Save and add another", show an empty form for the same evaluation set."""
         response = super().response_add(request, obj, post_url_continue)
         if "_addanother" in request.POST and isinstance(response, HttpResponseRedirect):
             return HttpResponseRedirect(f"{request.path}?evaluation_set={obj.evaluation_set_id}")
@@ -167,7 +164,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         found: list[int] = []
         problem = ""
         if query:
-            # No reader filter is needed: only users who may read the whole collection see its sets.
+            # Only users who may read the whole collection see its sets, so documents need no filter by reader.
             filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
                 with wait_for_search_slot():

@@ -1,4 +1,4 @@
-"""Runs of evaluation sets in the admin: progress, results, and the comparison of two runs."""
+"""Runs in the admin: measurements of an evaluation set, with progress, results, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# An answer counts as right if it gets at least this share of the points, even if it is too long.
+# An answer counts as right if it gets at least this share of the points. An answer that is too long can reach it.
 RIGHT_EXPECTATIONS = 0.5
 
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
@@ -72,7 +72,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
 
 
 def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
-    """Draw a metric of the newest runs on the published documents, with a line for each profile."""
+    """Draw a metric of the newest runs on the published documents, with a line for each search profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""
     ).order_by("-pk")[:MOST_RUNS]
@@ -107,7 +107,7 @@ def ranks_text(result: QuestionResult) -> str:
 
 
 def build_explanation_address(question: str, first: EvaluationRun, second: EvaluationRun) -> str:
-    """Return the address of the search playground with the question and both profiles.
+    """Return the address of a page that shows the searches of a question with both runs' profiles.
 
     Return "" if a profile or the collection was deleted.
     """
@@ -158,7 +158,10 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, the worst first. If ``wrong_only``, only wrong answers; search runs ignore this."""
+    """Return the run's results, the worst first. If ``wrong_only``, right answers are left out.
+
+    A search run has no answers, so ``wrong_only`` does not change its results.
+    """
     results = list_results(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")
@@ -260,7 +263,6 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         page = Paginator(list_worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
-            # A run can be compared with a run on the published documents, or on the same draft.
             Q(draft=None) | Q(draft=run.draft_id),
             evaluation_set=run.evaluation_set,
             kind=run.kind,

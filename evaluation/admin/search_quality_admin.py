@@ -1,5 +1,3 @@
-"""The page "Search quality", on which administrators try embedders and switch to one."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +17,7 @@ from evaluation.embedder_trials.known_embedders import (
     compute_stored_bytes,
     get_known_options,
 )
-from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
+from evaluation.embedder_trials.requests import cancel_trial, delete_unused_vectors, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.models import Chunk, Embedder
@@ -27,7 +25,7 @@ from retrieval.models import Chunk, Embedder
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page is only for superusers, because its form accepts a folder of the server."""
+    """The page to try embedders. It is only for superusers, because its form accepts a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)
@@ -91,7 +89,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect_to(EmbedderTrial)
 
     def discard_view(self, request: HttpRequest) -> HttpResponse:
-        return self._run_and_report(request, discard_unused, _t("The unused vectors were deleted."))
+        return self._run_and_report(request, delete_unused_vectors, _t("The unused vectors were deleted."))
 
     def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
         with self.show_refusals(request, EvaluationError):

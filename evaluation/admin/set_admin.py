@@ -1,5 +1,3 @@
-"""Evaluation sets in the admin: create them by hand or from files, and run them."""
-
 from __future__ import annotations
 
 import uuid
@@ -61,8 +59,6 @@ def check_size(file: UploadedFile[bytes]) -> None:
 
 
 class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A form that can import the questions of a new set from files in BEIR's format."""
-
     queries = forms.FileField(
         label=QUERIES,
         required=False,
@@ -185,9 +181,9 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Add the question of an answer as a draft to its collection's set of complaints.
+        """Copy the question of an answer into its collection's set of complaints, as a draft that no run uses yet.
 
-        The request's ``answer`` is the id of the answer.
+        The query parameter ``answer`` is the answer's id.
         """
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
@@ -206,7 +202,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             else _t("This answer is a test case already.")
         )
         self.message_user(request, message, messages.SUCCESS if is_new else messages.INFO)
-        if is_new and not building.rests_within(answer, collection):
+        if is_new and not building.has_only_sources_of(answer, collection):
             told = _t(
                 "This question was also answered from other collections. Everyone who may read this set can read it."
             )

@@ -9,7 +9,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# The query also returns one row for all days together, because percentiles of single days cannot be added.
+# One more row covers all days together, because percentiles of single days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -30,14 +30,14 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# The time of these answers is meaningful. Copies of other answers are left out; the key `repeated` marks copies whose
-# original was deleted.
+# Only for these answers, the time is meaningful: copies of other answers are left out. The key `repeated` marks copies
+# whose original was deleted.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The answers that were finished on a day, or on all days. Seconds are None if no answer has a time."""
+    """The answers that were finished on one day, or on all days. Seconds are None if no answer has a time."""
 
     answered: int = 0
     refused: int = 0
@@ -90,11 +90,11 @@ def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activ
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# Scores of different judges cannot be compared, so each judge has its own distributions of these metrics.
+# Scores of different judges cannot be compared, so these metrics have a distribution for each judge.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL, so a judgement with an error would count as the best score. Errors are therefore counted apart.
-# MATERIALIZED joins each judgement to its answer only once.
+# LEAST ignores NULL, so an error would count as the best score. Errors are therefore counted separately. With
+# MATERIALIZED, each judgement is joined to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge
@@ -116,7 +116,10 @@ SELECT score.metric,
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """The scores of one metric by one judge. ``counts[i]`` covers [i / 10, (i + 1) / 10); the last also contains 1."""
+    """The scores of one metric by one judge.
+
+    ``counts[i]`` is the number of scores from i / 10 to below (i + 1) / 10; the last one includes 1.
+    """
 
     metric: Score.Metric
     judge: Judgement.Judge
@@ -151,7 +154,6 @@ def compute_distributions(scope: DashboardScope) -> list[Distribution]:
         cursor.execute(_SCORES.format(is_open=scope.build_readable_sql()), parameters)
         for metric, judge, place, number, threshold in cursor.fetchall():
             key = metric, judge
-            # Errors are counted in the bin -1.
             found.setdefault(key, {})[place] = number
             if threshold is not None:
                 thresholds[key] = max(threshold, thresholds.get(key, 0.0))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Two groups of questions are joined if their mean cosine is at least this. On SQuAD and XQuAD (Dutch), a group then has
-# the questions about one paragraph. A lower value also joins unrelated Dutch questions.
+# Two groups of questions are joined if their mean cosine is at least this. On SQuAD and XQuAD (Dutch), a group then
+# contains the questions about one paragraph. A lower value would also join unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -49,8 +49,8 @@ class Unanswered:
 class Gap:
     """Questions about one subject to which the documents gave no good answer.
 
-    ``questions`` are the different wordings, most typical first. ``asked`` are the times at which they were asked,
-    latest first. ``documents`` are the documents that searches found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` are the times of the questions, latest
+    first. ``documents`` are those that searches for the questions found most often.
     """
 
     questions: tuple[str, ...]
@@ -81,10 +81,10 @@ def cluster_gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """Return the gaps, the largest first, then by their most typical question. Each question is in exactly one gap.
+    """Group questions without a good answer by meaning. Return the groups, the largest first.
 
-    ``vectors`` are the unit vectors of the result of :func:`list_wordings`, in the same order, of shape (wordings,
-    dimension).
+    Ties: by the most typical question. Each question is in exactly one group. ``vectors`` are the unit vectors of the
+    result of :func:`list_wordings`, in the same order, of shape (wordings, dimension).
     """
     words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
@@ -106,18 +106,17 @@ def cluster_gaps(
 
 
 def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
-    """Group the vectors by average linkage (UPGMA). Return the row numbers of each group, ordered by its first row.
+    """Group similar vectors by average linkage (UPGMA), and return the row numbers of each group.
 
-    The two most similar groups are joined as long as their mean cosine is at least ``least_likeness``. If several pairs
-    are equally similar, the one with the lowest rows is joined. Source: Sokal and Michener, "A Statistical Method for
+    The two most similar groups are joined as long as their mean cosine is at least ``least_likeness``. Ties: the pair
+    with the lowest rows. Groups are ordered by their first row. Source: Sokal and Michener, "A Statistical Method for
     Evaluating Systematic Relationships", 1958.
     """
     number = len(vectors)
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # The values are rounded, because sums in another order differ in their last digits, so equal values would not be
-    # ties.
+    # Sums in another order differ in their last digits. The values are rounded, so that equal values are ties.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -151,13 +150,14 @@ _SAMPLE = 20
 
 
 def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
-    """Return the latest questions with a refused or unhelpful answer, at most 500, and their total number.
+    """Return the latest questions with a refused or unhelpful answer, at most 500, and how many there are.
 
-    Instructions to the site and questions to drafts are left out, and so are questions that a curator has settled.
+    Left out are instructions to the site, questions about unpublished copies of collections, and questions that a
+    curator has settled.
     """
     bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up question is listed in the form that was searched.
+    # A follow-up question appears in the form that was searched, which can be understood alone.
     found = [
         Unanswered(str(row.pk), row.standalone_question, row.completed_at)
         for row in rows
@@ -169,7 +169,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return for each group of answers the three documents that were found most often; if equal, the lower id first."""
+    """Return for each group of answers the three documents that searches found most often. Ties: the lower id."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -189,7 +189,7 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 class GapReport:
     """The largest groups of questions without a good answer.
 
-    ``total`` is the number of such questions. Only ``read`` of them were compared, and form ``groups`` groups.
+    ``total`` is the number of these questions. Only the latest ``read`` of them were grouped, into ``groups`` groups.
     """
 
     gaps: list[Gap] = field(default_factory=list)
@@ -201,12 +201,15 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """Return the gaps of the scope. They are cached for 15 minutes, or until one more question has no good answer."""
+    """Return the groups of questions without a good answer. They are cached for 15 minutes.
+
+    A further question without a good answer ends the cache earlier.
+    """
     asked, total = find_unanswered(scope)
     if not asked:
         return GapReport()
     name = embedder_choice.get_embedder().name
-    # The cache key contains the viewer's rights, because the gaps name documents.
+    # The result names documents, so the cache key contains the viewer's rights.
     rights = find_rights(scope.viewer)
     whose = f"{rights}:{hash_restrictions(rights.collections, rights.readers)}"
     newest = f"{total}:{asked[0].answer}"

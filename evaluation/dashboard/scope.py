@@ -24,7 +24,7 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """The time and the content that a dashboard covers: some days up to today, and what ``viewer`` may read.
+    """The days and the content that a dashboard covers, as far as ``viewer`` may read it.
 
     ``since`` is the start of the first day in the site's time zone, ``until`` is now.
     """
@@ -77,7 +77,7 @@ class DashboardScope:
 
 
 def parse_scope(asked: Mapping[str, str], viewer: Any) -> DashboardScope:
-    """Parse query parameters. If a value is unknown or a collection is not readable, the default is used."""
+    """Return the scope that query parameters name. An unknown value or unreadable collection gives the default."""
     days = int(asked.get("days", "")) if asked.get("days", "") in map(str, PERIODS) else DEFAULT_DAYS
     slug = asked.get("collection", "").replace("\x00", "")
     readable = Collection.objects.readable_by(viewer).in_service()
@@ -95,9 +95,9 @@ def find_day_start(day: date) -> datetime:
 
 
 def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the low scores of groundedness by the rule-based judge, the lowest first, then the latest.
+    """Return the low scores of the metric groundedness by the rules, the lowest first, then the latest.
 
-    Computed answers are left out, because their words do not show whether the number is right.
+    Answers computed over a table are left out, because their words do not show whether the number is right.
     """
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

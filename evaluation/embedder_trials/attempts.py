@@ -1,6 +1,7 @@
-"""Run the trial of an embedder in a worker: download it, encode the passages, calibrate it, measure it, switch to it.
+"""Try an embedder in a worker: download it, encode the passages, calibrate it, measure it, and switch to it if ordered.
 
-The new vectors are stored beside the old ones, so the site keeps its embedder. A dead worker loses at most one batch.
+The site keeps its embedder during the trial: the new vectors are stored beside the old ones. A dead worker loses at
+most one batch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation.embedder_trials.comparison import measure_embedders
-from evaluation.embedder_trials.known_embedders import find_known
+from evaluation.embedder_trials.known_embedders import find_known_embedder
 from evaluation.embedder_trials.progress import StintOver, TrialProgress
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
@@ -34,7 +35,7 @@ Step = EmbedderTrial.Step
 
 
 def continue_trial(trial_id: int) -> EmbedderTrial | None:
-    """Continue the trial for a limited time and return it; None if another worker has its lease."""
+    """Continue the trial for a limited time and return it; None if another worker is running it."""
     waiting = EmbedderTrial.unfinished().filter(is_due())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
@@ -87,12 +88,11 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # The object is created only to download the model into the cache that all processes share.
+        # This object only downloads the model into the cache that all processes share.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.build_chosen_embedder(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):
-        # One thread leaves the other processors for searches.
         candidate.threads = 1
     return candidate
 
@@ -100,7 +100,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
 def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
     if embedder_choice.get_embedder().name in closeness.BUILT_IN:
         return ""
-    known = find_known(trial.options["model"])
+    known = find_known_embedder(trial.options["model"])
     try:
         closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
     except NotFitted as error:

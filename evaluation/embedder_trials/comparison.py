@@ -21,9 +21,9 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchM
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# A weight from WEIGHTS is chosen instead of the method's own only if it raises the mean nDCG by LEAST_GAIN.
+# The weight of the vectors in the search is changed to one of WEIGHTS only if this raises the mean nDCG by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# If there are fewer questions than this, no weight is chosen, and all questions are used for the figures.
+# With fewer questions, no weight is chosen, and all questions are used for the figures.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
@@ -32,12 +32,15 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 def measure_embedders(
     candidate: TextEmbedder, progress: TrialProgress
 ) -> tuple[list[EmbedderFiguresPayload], float | None]:
-    """Return the figures of each set with both embedders (see `EmbedderTrial`), and a weight for the new vectors.
+    """Return the figures of each evaluation set with both embedders, and a weight for the new vectors.
 
-    If there are several sets, the last figures have an empty name and cover all. Every second question is used to
-    choose the weight, the others for the figures. The weight is None with fewer than FEWEST_TO_CHOOSE questions, for a
-    built-in embedder, and for a profile with its own weights or another method than ZSCORE; then all questions give the
-    figures.
+    If there are several sets, the last figures have an empty name and cover all. To choose the weight, every second
+    question is used, and only the others for the figures. No weight is chosen (None), and all questions are used, in
+    these cases:
+
+    - there are fewer than FEWEST_TO_CHOOSE questions;
+    - the embedder is built-in;
+    - the active search profile has its own weights, or another method than ZSCORE.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

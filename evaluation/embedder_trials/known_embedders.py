@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class KnownEmbedder:
     """An embedder with its licence and costs. None means not measured (docs/models.md).
 
-    ``file_megabytes`` is the size of the download, ``memory_megabytes`` the memory of a process, ``question_ms`` the
-    processor time of a question, ``passages_a_second`` the speed on one core, and ``first_right`` the share of
-    questions whose first passage is right (mean over two public sets). ``options`` may contain prompts.
+    - ``file_megabytes``: the size of the download. ``memory_megabytes``: the memory of a process.
+    - ``question_ms``: the processor time of a question. ``passages_a_second``: the speed on one core.
+    - ``first_right``: the share of questions whose first passage is right (mean over two public sets).
+    - ``options`` may contain prompts.
     """
 
     key: str
@@ -99,10 +100,10 @@ KNOWN = (
 BY_KEY = {known.key: known for known in KNOWN}
 
 
-def find_known(name: str) -> KnownEmbedder | None:
-    """Return the known embedder whose name ends like ``name``; None if there is none.
+def find_known_embedder(name: str) -> KnownEmbedder | None:
+    """Return the known embedder for ``name``, a folder or a name on the hub; None if there is none.
 
-    ``name`` is a folder or a name on the hub.
+    The ends of both names are compared.
     """
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
@@ -112,17 +113,17 @@ def find_known(name: str) -> KnownEmbedder | None:
 
 
 def get_known_options(name: str) -> dict[str, object]:
-    """Return the options for an embedder. A known embedder gets its prompts here, because some exports lack them."""
-    known = find_known(name)
+    """Return the options of an embedder. For a known one they contain its prompts, which some exports lack."""
+    known = find_known_embedder(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# The graph of the vector index takes about this many bytes for each passage.
+# The links of the vector index (a graph) take about this many bytes for each passage.
 BYTES_OF_LINKS = 950
 
 
 def compute_stored_bytes(passages: int, dimension: int) -> int:
-    """Return the bytes of the stored vectors.
+    """Return the bytes that the vectors of all passages take in the database.
 
     Each vector is stored in the table and in the index, with two bytes for each dimension.
     """

@@ -1,5 +1,3 @@
-"""Store how far a trial is, and limit how long one worker runs it."""
-
 from __future__ import annotations
 
 import time
@@ -11,14 +9,13 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# A worker stops after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker then continues the
-# trial.
+# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it. Another worker continues the trial.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
 class StintOver(Exception):
-    """An error: the worker has run the trial long enough, and the next worker continues."""
+    """An error: the worker has run the trial long enough. The next worker continues."""
 
 
 class TrialProgress:
@@ -49,7 +46,7 @@ class TrialProgress:
     def downloaded(self, what: str, done: int, total: int) -> None:
         """Store the progress of a download.
 
-        The hub client calls this in a thread of its own, so the thread's database connection is closed at the end.
+        The hub client calls this in its own thread, so the thread's database connection is closed at the end.
         """
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:

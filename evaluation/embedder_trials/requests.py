@@ -1,5 +1,3 @@
-"""Start the trial of an embedder, switch to it, cancel the trial, or delete unused vectors."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,9 +16,9 @@ from retrieval.index import reembedding
 
 
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
-    """Queue a trial of an embedder for a worker.
+    """Start the trial of an embedder, which a worker runs.
 
-    Raises: EvaluationError if another trial is unfinished, or if the settings choose the site's embedder.
+    Raises: EvaluationError if another trial is unfinished, or if the settings fix the site's embedder.
     """
     if settings.EMBEDDER:
         raise EvaluationError(
@@ -37,7 +35,7 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_switch(trial: EmbedderTrial) -> None:
-    """Queue a switch of the site to an embedder that was measured.
+    """Order that a worker switches the site to the embedder of a trial.
 
     Raises: EvaluationError if it was not measured, or if another trial is unfinished.
     """
@@ -53,14 +51,14 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel_trial(trial: EmbedderTrial) -> None:
-    """Cancel the trial. Its vectors stay stored until `discard_unused` deletes them."""
+    """Cancel the trial. Its vectors stay stored until `delete_unused_vectors` deletes them."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
-def discard_unused() -> int:
-    """Delete the vectors of all embedders except the site's embedder, and return the number of these embedders.
+def delete_unused_vectors() -> int:
+    """Delete the vectors of all embedders except the site's, and return the number of these other embedders.
 
     Raises: EvaluationError if a trial is unfinished.
     """

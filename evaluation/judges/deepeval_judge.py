@@ -1,9 +1,11 @@
 """Judge with DeepEval's metrics and a language model. A missing judgement is an error, never a score.
 
-DeepEval 4.3.1 has faults that this module guards against. Missing claims, statements or verdicts give 1 for
-faithfulness and answer relevancy, and 0 for context relevancy. Unreadable verdicts are dropped. A TypeError of the
-judge is caught, and the question repeated without a form. `[DEEPEVAL:IMAGE:path]` in a document makes it read that file
-or address.
+DeepEval 4.3.1 has faults against which this module protects:
+
+- Without claims, statements or verdicts, faithfulness and answer relevancy are 1, and context relevancy is 0.
+- Unreadable verdicts are dropped.
+- After a TypeError of the judge, it asks again without a form.
+- `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
 
 By default DeepEval sends telemetry, reads `.env` and its key file from the current folder, writes files there, and
 offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports
@@ -27,7 +29,6 @@ from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
 from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
 
-# These values replace the values of these variables in the environment.
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
     "DEEPEVAL_DISABLE_DOTENV": "1",
@@ -43,9 +44,9 @@ _SILENCE = {
 
 if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
-    # The key is removed, because DeepEval would use it to send results to its maker.
+    # With this key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # The import prints and logs a warning that DeepEval may not write files. The warning is suppressed here.
+    # The import warns that DeepEval may not write files. The warning is hidden here.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -82,10 +83,10 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case to DeepEval's form. Marks that would make DeepEval open a file or an address are removed."""
+    """Convert the case to DeepEval's form, without marks that would make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
-        # Markers are removed, because a judge would read them as part of the claims.
+        # A judge would read markers (``[1]``) as part of the claims.
         actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
         expected_output=_remove_embedded_files(case.reference) or None,
         retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
@@ -104,7 +105,7 @@ class DeepEvalJudge:
     def metrics(self, case: Case) -> tuple[str, ...]:
         """Return the metrics for the case.
 
-        If the answer is a refusal, only its sources are judged, because they may contain an answer.
+        Of a refusal, only the sources are judged, because they may contain an answer.
         """
         if not case.sources:
             return ()
@@ -122,7 +123,7 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # DeepEval's evaluate() is not used, because it would send telemetry and write files.
+            # DeepEval's evaluate() would send telemetry and write files, so it is not used.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _find_judge_error(metric, error) from error
@@ -150,7 +151,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # A TypeError is replaced, because DeepEval would catch it and ask again without a JSON schema.
+            # DeepEval would catch a TypeError and ask again without a JSON schema, so it becomes another error.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
@@ -158,7 +159,6 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
 
 
 def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
-    """Return the judge's own error. DeepEval and its retries have wrapped it in other errors."""
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):
@@ -176,9 +176,9 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
-    """Return the verdicts from which DeepEval computed the score.
+    """Return the single verdicts from which DeepEval computed the score.
 
-    Raises: UnusableJudgement if there are no verdicts, or not one for each judged item.
+    Raises: UnusableJudgement if there are none, or not one for each judged item.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

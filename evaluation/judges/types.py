@@ -14,7 +14,7 @@ class JudgeError(EvaluationError):
 
 
 class UnusableJudgement(JudgeError):
-    """An error: the judge's reply contains no score. Other metrics can still be measured."""
+    """An error: the judge's reply contains no usable score. Other metrics can still be measured."""
 
 
 class NotMeasurable(UnusableJudgement):
@@ -22,7 +22,7 @@ class NotMeasurable(UnusableJudgement):
 
 
 class JudgeUnavailable(JudgeError):
-    """An error: the judge cannot be asked, so other metrics would fail too."""
+    """An error: the judge cannot be asked now, so other metrics would fail too."""
 
 
 class JudgeBudgetSpent(JudgeError):
@@ -33,9 +33,9 @@ class JudgeBudgetSpent(JudgeError):
 class Case:
     """An answer to judge, with its sources.
 
-    ``answer`` includes the markers. ``reference`` is the expected answer, or empty. If ``markers`` is None, every
-    ``[n]`` is a marker. If ``is_quoted`` is true, the answer was quoted or computed over a table, so its sources
-    support it.
+    ``answer`` includes the markers (``[1]``); if ``markers`` is None, every ``[n]`` is one. ``reference`` is the
+    expected answer, or empty. If ``is_quoted`` is true, the answer was quoted or computed over a table, so its sources
+    certainly support it.
     """
 
     question: str

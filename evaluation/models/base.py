@@ -11,7 +11,7 @@ from core.jobs import Job
 
 
 class EvaluationJob(Job):
-    """Base class of the jobs of evaluation. A job is QUEUED, then RUNNING while a worker has its lease."""
+    """Base class of evaluation jobs for workers. A job is QUEUED, then RUNNING while a worker has its lease."""
 
     QUEUED = WAITING = "queued"
     RUNNING = "running"
@@ -33,7 +33,7 @@ class EvaluationJob(Job):
 
 
 def build_lease_constraint(name: str) -> models.CheckConstraint:
-    """Return a constraint: a row has a lease if, and only if, it is running."""
+    """Return a constraint: a job has a lease (a worker's reservation) if, and only if, it is running."""
     return models.CheckConstraint(
         condition=Q(status="running", lease__isnull=False) | ~Q(status="running") & Q(lease=None), name=name
     )

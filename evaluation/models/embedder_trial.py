@@ -10,11 +10,11 @@ from retrieval.models import Embedder
 
 
 class EmbedderTrial(EvaluationJob):
-    """The trial of an embedder on this site. An administrator can then switch the site to it.
+    """The trial of an embedder on this site, after which an administrator can switch to it.
 
-    ``options`` become ``Embedder.options``. ``done`` of ``total`` units of ``step`` are finished. If ``with_switch`` is
-    true, an administrator has ordered the switch. ``figures`` has an object for each evaluation set and, if there are
-    several, one for all together.
+    ``options`` become ``Embedder.options``. ``done`` of ``total`` items of ``step`` are finished. If ``with_switch`` is
+    true, an administrator has ordered the switch. ``figures`` has an object for each evaluation set and, with several
+    sets, one for all together.
     """
 
     class Status(models.TextChoices):

@@ -19,12 +19,15 @@ from retrieval.models import Draft, SearchProfileVersion
 
 
 class EvaluationRun(EvaluationJob):
-    """A measurement of an evaluation set with one profile: its questions are searched or answered.
+    """A measurement of an evaluation set with one search profile: its questions are searched or answered.
 
-    ``settings`` is a copy of the profile, because it may change. ``fingerprint`` is a hash of the questions.
-    ``corpus_version`` is the version of the documents at the start. ``conditions`` are all other things that change
-    figures. Runs in which all of these are equal differ only by their profile. ``unreliable_reason`` is empty if the
-    figures are reliable.
+    - ``settings``: a copy of the profile, because it may change.
+    - ``fingerprint``: a hash of the questions.
+    - ``corpus_version``: the version of the documents at the start.
+    - ``conditions``: all other things that change figures.
+    - ``unreliable_reason``: empty if the figures are reliable.
+
+    Runs in which the questions, documents and conditions are equal differ only by their profile.
     """
 
     class Status(models.TextChoices):
@@ -78,10 +81,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is searched: the set's collection, or the draft's working copy of it.
-
-        None if the working copy was deleted.
-        """
+        """The collection that is searched: the set's, or the copy of it in a draft; None if that was deleted."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -94,7 +94,7 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question in a search run. ``text`` stays if ``question`` is deleted."""
+    """The result of one question in a run that searches. ``text`` stays if ``question`` is deleted."""
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
     question = models.ForeignKey(
@@ -121,12 +121,12 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question in an answers run. ``text`` stays if ``question`` is deleted.
+    """The answer to one question in a run that answers. ``text`` stays if ``question`` is deleted.
 
-    Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`). ``generator`` is
-    the name of the model or method that wrote the answer. If ``is_fallback`` is true, it replaced the generator that
-    should be measured, and ``notice`` is the reason. ``judged`` has an object for each metric; ``judge_error`` is the
-    reason why the judge did not finish.
+    - Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`).
+    - ``generator``: the model or method that wrote the answer. If ``is_fallback`` is true, it replaced the one that
+      should be measured, for the reason in ``notice``.
+    - ``judged`` has an object for each metric; ``judge_error`` is the reason why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -171,7 +171,7 @@ class AnswerResult(models.Model):
 
 
 class GatePolicy(models.Model):
-    """The largest loss on a set's questions with which a candidate may be published."""
+    """A gate: the largest loss on a set's questions with which a candidate may still be published."""
 
     class Metric(models.TextChoices):
         NDCG = "ndcg@10", "nDCG@10"

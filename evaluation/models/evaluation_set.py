@@ -20,7 +20,7 @@ class RunKind(models.TextChoices):
 
 
 class EvaluationSet(models.Model):
-    """A set of questions about one collection, with the passages to find or the text that a right answer contains."""
+    """Questions about one collection, each with the passages to find or the text that a right answer contains."""
 
     slug = models.SlugField(_("short name"), unique=True, help_text=_("Used in commands."))
     name = models.CharField(_("name"), max_length=200)
@@ -43,7 +43,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     """Return a condition for the questions that a run of this kind can measure.
 
     A search run needs a passage to find. An answers run needs an expected answer, required words, or an expected
-    refusal. ``path`` leads from the queried model to the question.
+    refusal. ``path`` is the lookup from the queried model to the question.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
@@ -53,7 +53,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
 
 
 def build_asked_condition(path: str = "") -> Q:
-    """Return the condition that at least one kind of run can use the question. ``path`` leads to the question."""
+    """Return a condition for the questions that a run of any kind can use. ``path`` is the lookup to the question."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 
@@ -147,7 +147,7 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a search should find: a quote from a document, or any passage of it if there is no quote.
+    """A passage that a search should find: a quote from a document, or any passage of it if the quote is empty.
 
     The document's source and the quote identify it, so it is found again in a new version of the document.
     """

@@ -50,7 +50,7 @@ class Judgement(EvaluationJob):
 
 
 class Score(models.Model):
-    """A judge's result for one metric of an answer: either an error, or a score from 0 to 1, better when higher.
+    """A judge's result for one metric of an answer: an error, or a score from 0 to 1, better when higher.
 
     ``details`` has an object for each sentence, claim or passage.
     """
@@ -85,7 +85,7 @@ class Score(models.Model):
             models.CheckConstraint(
                 condition=Q(score__isnull=False, error="") | Q(score=None) & ~Q(error=""), name="score_or_error"
             ),
-            # PostgreSQL orders NaN above all numbers, so this constraint also refuses NaN.
+            # PostgreSQL orders NaN above all numbers, so this constraint refuses it too.
             models.CheckConstraint(condition=Q(score=None) | Q(score__gte=0, score__lte=1), name="score_in_unit_range"),
         ]
         indexes = [
@@ -111,7 +111,7 @@ class Score(models.Model):
 class JudgeUsage(models.Model):
     """The tokens that judges used on one day, in the site's time zone.
 
-    It is a separate table, because judgements may be deleted or repeated.
+    The number has its own table, because judgements may be deleted or repeated.
     """
 
     day = models.DateField(_("day"), unique=True)
@@ -132,7 +132,7 @@ class JudgeUsage(models.Model):
 
 
 class Dashboard(Answer):
-    """A proxy of the answers, which gives the dashboard a place in the admin."""
+    """A proxy of the model of answers. It gives the dashboard a place in the admin."""
 
     class Meta:
         proxy = True

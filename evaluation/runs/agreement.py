@@ -1,4 +1,4 @@
-"""Compare an answer with the expected answer. PURE.
+"""Compare an answer with the expected answer.
 
 Each metric is in [0, 1], better when higher, and None if it does not apply.
 """
@@ -18,7 +18,7 @@ from retrieval.text.word_lists import read_words
 if TYPE_CHECKING:
     from chat.types import CheckedStatement
 
-# A number with decimals is one word, so that "12.5" does not contain "5".
+# A number with decimals is one word. So the words of "12.5" do not include "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = read_words("answers", "articles")
 
@@ -27,11 +27,12 @@ RIGHT_AGREEMENT = 0.7
 
 
 def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return how well the reply agrees with the expected one.
+    """Return how well a reply agrees with the expected one, from 0 to 1.
 
-    If a refusal is expected, the result is 1 for a refusal, else 0. If an answer is expected, it is 0 for a refusal,
-    and 1 if the reply contains the expected words in order (``contains_answer``). Otherwise it is the mean support of
-    the expected sentences by the reply. It is None if no answer is expected, or if the two are in different languages.
+    - A refusal is expected: 1 for a refusal, 0 for an answer.
+    - An answer is expected: 0 for a refusal, 1 if the reply contains the expected words in order
+      (``contains_answer``), and otherwise how well the reply supports the expected sentences, on average.
+    - Nothing is expected, or the two texts are in different languages: None.
     """
     if expects_refusal:
         return float(refused)
@@ -41,7 +42,7 @@ def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusa
 
 
 def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """Return the share of the measured sentences that the sources support.
+    """Return which share of an answer's measured sentences the sources support.
 
     None for a refusal, or if no sentence was measured.
     """
@@ -57,7 +58,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # If a sentence asserts no fact, like a single word, it gets no support and is left out of the mean.
+    # A sentence that asserts no fact, like a single word, has no support and is left out of the mean.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 

@@ -1,4 +1,4 @@
-"""Ask one question in a search run or an answers run, and measure the result."""
+"""Ask one question in a run that searches or answers, and measure the result."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class NotMeasured(EvaluationError):
-    """An error: the run cannot be measured now. Another attempt may succeed."""
+    """An error: the question or run cannot be measured now. Another attempt may succeed."""
 
 
 class Unmeasurable(EvaluationError):
-    """An error: the run cannot be measured. Another attempt would not help."""
+    """An error: the run cannot be measured, and another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def search_errors(trace: SearchTrace) -> str:
 
 
 def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed, because the result then does not measure the profile."""
+    """Raise NotMeasured if a part of the search failed, because the result would not show the profile's quality."""
     if errors := search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
@@ -76,25 +76,27 @@ def prepare_reranker(name: str) -> None:
 class SearchMeasurement:
     """Searches the questions of an evaluation set and measures the results.
 
-    ``unresolved`` is the number of expected passages that are no longer in the documents.
+    ``unresolved`` is the number of expected passages that the documents no longer contain.
     """
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results. With the profile's own top_k, the search would return the same results in the same
-        # order, but fewer.
+        # recall@50 needs 50 results. The profile's own top_k would give the first ones of the same list.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = find_expected_chunks(task.collection_id, expected)
         self.unresolved = sum(not one.is_resolved for one in self._expectations.values() if one.grade > 0)
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Load models and open connections before a question is timed. Raises: NotMeasured, Unmeasurable."""
+        """Load models and open connections, so that the first timed question is not slower.
+
+        Raises: NotMeasured, Unmeasurable.
+        """
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """Return the question's result without saving it. Raises: NotMeasured, Unmeasurable."""
+        """Return the measured result of a question, without saving it. Raises: NotMeasured, Unmeasurable."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -140,9 +142,10 @@ QUOTE_CHARACTERS = 500
 
 @dataclass(slots=True)
 class Reply:
-    """A measured reply to a question. Times are milliseconds since the question.
+    """A measured reply. Times are milliseconds since the question.
 
-    ``end`` is None if the answer broke off, ``searched`` if there was no search, ``first_ms`` if there was no token.
+    ``end`` is the last event, None if the answer broke off. ``searched`` is None without a search, ``first_ms`` without
+    a token.
     """
 
     searched: AnswerDraft | None = None
@@ -152,7 +155,7 @@ class Reply:
 
     @property
     def texts_on_page(self) -> tuple[str, ...]:
-        """The texts that the page shows next to the answer: passages, and the rows of a table."""
+        """The texts that the page shows beside the answer: passages, and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -165,9 +168,9 @@ async def measure_reply(
     history: Sequence[Turn] = (),
     instructions: str | None = None,
 ) -> Reply:
-    """Return the reply to a visitor who asks this question after ``history``. It is not saved.
+    """Return the reply that a visitor would get to this question after ``history``. It is not saved.
 
-    ``instructions`` are for a language model. None means the active instructions.
+    ``instructions`` are for a language model. None means the active ones.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -193,7 +196,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Run only a search and no model, because a model's answer costs money."""
+        """Run a search to load the models. No answer is written, because a model's answer costs money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
@@ -289,9 +292,8 @@ def _describe_citation(citation: VerifiedCitation) -> MeasuredCitationPayload:
     }
 
 
-# The judge must finish within the time limit of the worker's task.
 LONGEST_SECONDS = 5 * 60.0
-# If the judge fails this many times in a row, it is not asked again in this attempt.
+# After this many failures in a row, the judge is not asked again in this attempt.
 MOST_UNAVAILABLE = 3
 
 
@@ -302,7 +304,7 @@ class ModelJudge:
         self._given_up = ""
 
     def judge(self, result: AnswerResult, sources: Sequence[ContextSource]) -> None:
-        """Judge an answer, and store the scores and errors in ``result``. Raises: LeaseLost."""
+        """Store the judge's scores and errors for an answer in ``result``. Raises: LeaseLost."""
         if self._given_up:
             result.judge_error = self._given_up
             return

@@ -17,7 +17,6 @@ from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_phrases
 
 MOST_TOKENS = 2000
-# A reply is a refusal if its first sentence contains one of these.
 REFUSING_WORDS = read_phrases("answers", "refusing")
 
 
@@ -32,7 +31,7 @@ class ProductReply:
 
 @dataclass(frozen=True, slots=True)
 class ProductComparison:
-    """The figures of both products, over the questions to which both replied, and the other product's replies."""
+    """The figures of both products over the questions that both answered, and the other product's replies."""
 
     ours: SummaryPayload
     theirs: SummaryPayload
@@ -48,10 +47,10 @@ class ProductComparison:
 
 
 def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
-    """Ask the ``other`` product each question of a finished answers run.
+    """Ask the ``other`` product each question of a finished run with answers, and compare the figures.
 
-    ``report`` gets the number of asked questions and of all questions. Raises: ModelFailed if the product replied to no
-    question.
+    ``report`` gets the number of asked questions and of all questions. Raises: ModelFailed if the product replied to
+    none.
     """
     results = list(run.answer_results.select_related("question"))
     pairs = [(result, result.question) for result in results if result.question is not None]

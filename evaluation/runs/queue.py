@@ -33,10 +33,10 @@ def request_run(
     by: AbstractBaseUser | AnonymousUser | None = None,
     to_worker: bool = True,
 ) -> EvaluationRun:
-    """Return a new run of the set with this profile, or an unfinished run that is equal.
+    """Return a new run (measurement) of the set with this search profile, or an equal one that is unfinished.
 
-    The run uses the documents of ``draft`` instead of the published documents. ``instructions`` are for an answers run;
-    None means the active instructions. If ``to_worker`` is false, the caller measures the run itself. Raises:
+    ``draft`` is an unpublished copy of the documents, to be used instead of the published ones. ``instructions`` are
+    for a run with answers; None means the active ones. If ``to_worker`` is false, the caller measures the run. Raises:
     EvaluationError if the draft is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
@@ -68,7 +68,7 @@ def find_active_instructions(evaluation_set: EvaluationSet, kind: str) -> Collec
 
 
 def cancel_runs(runs: QuerySet[EvaluationRun]) -> int:
-    """Cancel the unfinished runs and return their number. A run that a worker measures stops at its next question."""
+    """Cancel the unfinished runs and return their number. A run that is being measured stops at its next question."""
     return runs.filter(status__in=UNFINISHED).update(
         status=EvaluationRun.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )

@@ -28,7 +28,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, URLs and gates, ``field`` in results."""
+    """A metric of a run. ``key`` is its name in summaries, URLs and gates, and ``field`` its field in a result."""
 
     key: str
     field: str
@@ -77,7 +77,7 @@ def list_results(run: EvaluationRun) -> QuerySet[Any]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPair:
-    """The results of one question in two runs. If ``difference`` is positive, the later run was better."""
+    """The results of one question in two runs. ``difference`` is positive if the later run was better."""
 
     before: Result
     after: Result
@@ -92,11 +92,12 @@ class QuestionPair:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """The comparison of a run with its baseline, on the questions of both.
+    """The comparison of a run with an earlier one, on the questions of both.
 
-    ``differences`` has an interval for each metric with values in both runs. ``beyond_chance`` is 1 for a significant
-    gain, -1 for a significant loss, otherwise 0. ``better``, ``worse`` and ``same`` are numbers of questions by
-    ``metric``. ``caveats`` are sentences on other differences than the profile.
+    - ``differences`` has an interval for each metric with values in both runs.
+    - ``beyond_chance`` is 1 for a significant gain, -1 for a significant loss, otherwise 0.
+    - ``better``, ``worse`` and ``same`` are numbers of questions by ``metric``.
+    - ``caveats`` are sentences on other differences than the profile.
     """
 
     run: EvaluationRun
@@ -120,10 +121,10 @@ class RunComparison:
 
 
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
-    """Return the metrics' means with intervals, and the milliseconds that a question took.
+    """Return the means of the metrics with intervals, and the milliseconds that a question took.
 
-    A mean covers only the questions with a value, and ``questions`` is their number. If a metric has no values, it is
-    missing. Raises: ValueError without results.
+    A mean covers the questions with a value, whose number is ``questions``. A metric without values is missing. Raises:
+    ValueError without results.
     """
     return {
         "questions": len(results),
@@ -179,9 +180,9 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
 
 
 def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with a baseline of the same kind, by ``metric`` or the kind's first metric.
+    """Compare the run with a ``baseline``, an earlier run of the same kind.
 
-    Questions with the largest difference come first.
+    The metric is ``metric``, or else the first one of this kind. Questions with the largest difference come first.
     """
     before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
     after = {result.question_id: result for result in list_results(run).exclude(question=None)}

@@ -1,6 +1,6 @@
-"""Measure a run: lease its row, ask every question, and save each result at once.
+"""Measure a run: reserve its row, ask every question, and save each result at once.
 
-After a crash, the next worker continues, or begins again if a condition has changed.
+After a crash, the next worker continues. If a condition has changed, it begins again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# A worker stops measuring after this time, so that CELERY_TASK_TIME_LIMIT does not end it. Another worker asks the
-# remaining questions.
+# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it. Another worker asks the remaining questions.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -51,9 +50,9 @@ class _StintOver(Exception):
 
 
 def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | None:
-    """Continue the run for a limited time and return it; None if another worker has its lease.
+    """Continue the run for a limited time and return it; None if another worker is measuring it.
 
-    If measuring fails, the error is stored. If another attempt may succeed, so is the time of that attempt.
+    After a failure, the error is stored, and the time of the next attempt if it may succeed.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -81,7 +80,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # The version is read first. If the documents change while passages are resolved, this is noticed at the end.
+    # If the documents change while passages are looked up, the comparison with this version at the end shows it.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -124,14 +123,14 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # No reader filter is needed: only users who may read the whole collection see the results.
+        # Only users who may read the whole collection see the results, so documents need no filter by reader.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured. If an earlier attempt measured something else, delete the results of that attempt."""
+    """Store what is measured. If an earlier attempt measured something else, delete its results."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run

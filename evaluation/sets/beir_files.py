@@ -1,4 +1,4 @@
-"""Read queries and judgements in BEIR's format. Their documents are those of this site. PURE.
+"""Read queries and judgements in BEIR's format. They refer to documents of this site.
 
 Source: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 Information Retrieval Models", NeurIPS 2021 (Datasets and Benchmarks).
@@ -48,9 +48,9 @@ def read_questions(queries: bytes, judgements: bytes | None = None) -> list[Impo
     """Return the queries with a relevant document, and those that expect a refusal, in file order.
 
     A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
-    "expects_refusal": true. Files for a split contain the queries of the whole set, so queries without a judgement are
-    left out, and judgements without a query. If there are no judgements, all queries with an expectation are returned.
-    Raises: UnreadableTestSet, which names the file and the line.
+    "expects_refusal": true. Files of BEIR contain the queries of all splits, so queries without a judgement are left
+    out, and judgements without a query. Without judgements, all queries with an expectation are returned. Raises:
+    UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())
@@ -94,7 +94,7 @@ def parse_objects(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield each JSON object of the file with its place in the file and its "_id". Each "_id" must be unique."""
+    """Yield each line's JSON object, after its place in the file and its "_id", which must be unique."""
     seen: set[str] = set()
     for where, row in parse_objects(lines):
         identifier = row.get("_id")
@@ -111,7 +111,7 @@ def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str,
 
 
 def parse_judgements(lines: Lines) -> Iterator[tuple[str, Judged]]:
-    """Yield the query id and the judged document of each line, except a heading."""
+    """Yield the query id and the judged document of each line; a heading is skipped."""
     for at, (where, line) in enumerate(lines):
         fields = [field.strip() for field in line.split("\t")]
         if at == 0 and fields[0].lower().replace("_", "-") in {"query-id", "qid"}:
@@ -124,7 +124,7 @@ def parse_judgements(lines: Lines) -> Iterator[tuple[str, Judged]]:
 
 
 def make_storable(text: str) -> str:
-    """Return the text without NUL and lone surrogates, which PostgreSQL does not store."""
+    """Return the text without NUL and lone surrogates, which PostgreSQL cannot store."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -146,7 +146,7 @@ def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
 
 
 def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -> Expectations:
-    """Return the expectations of a JSON object: "must" and "must_not", lists of strings, and "max_chars".
+    """Return what a JSON object expects of an answer: "must" and "must_not", lists of strings, and "max_chars".
 
     Raises: UnreadableTestSet.
     """

@@ -1,4 +1,4 @@
-"""Create questions from unhelpful answers and from files, with the passages that a search should find."""
+"""Create evaluation questions from unhelpful answers and from files, with the passages that a search should find."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 
 
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
-    """Return the set's draft question for this answer, and whether it is new.
+    """Return the set's question for this answer, without an expectation yet, and whether it is new.
 
-    A follow-up question is stored in the form that was searched. If a source is outside the set's collection, the
-    question is stored as typed, because the searched form may contain words of sources that readers of the set may not
-    see.
+    A follow-up question is stored in the form that was searched. That form may contain words of sources. So if one is
+    outside the set's collection, the question is stored as typed, because readers of the set may not see the source.
     """
-    is_within = rests_within(answer, evaluation_set.collection)
+    is_within = has_only_sources_of(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
         evaluation_set=evaluation_set,
         answer=answer,
@@ -37,13 +36,13 @@ def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tup
     )
 
 
-def rests_within(answer: Answer, collection: Collection) -> bool:
+def has_only_sources_of(answer: Answer, collection: Collection) -> bool:
     behind = Collection.objects.filter(pk__in=answer.source_collections)
     return all(_find_collection_in_service(each) == collection for each in behind)
 
 
 def get_complaint_set(collection: Collection) -> EvaluationSet:
-    """Return the set for the collection's unhelpful answers. It is created if it does not exist."""
+    """Return the evaluation set for the collection's unhelpful answers. It is created if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
@@ -58,9 +57,9 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 
 
 def find_asked_collection(answer: Answer) -> Collection | None:
-    """Return the collection that was searched, or else the collection with most sources; None if there is neither.
+    """Return the collection that was searched, or else the one with most sources; None if there is neither.
 
-    If a draft's working copy was searched, the collection of the draft is returned.
+    If an unpublished copy (draft) was searched, its original is returned.
     """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
@@ -77,9 +76,9 @@ def _find_collection_in_service(collection: Collection) -> Collection:
 
 
 def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """Save that a search for the question should find the passage, or change its grade.
+    """Store that a search for the question should find the passage, or change its grade.
 
-    Raises: EvaluationError for a question that the documents should not answer.
+    Raises: EvaluationError if the documents should not answer the question.
     """
     if question.expects_refusal and grade > 0:
         raise EvaluationError(str(REFUSAL_HAS_NO_PASSAGE))
@@ -92,7 +91,7 @@ def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int 
 
 
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
-    """Read questions and judgements in BEIR's format. Document ids must be sources of the collection.
+    """Read questions and judgements in BEIR's format. A document id is the source name of a document in the collection.
 
     Raises: UnreadableTestSet, also for an unknown document.
     """

@@ -10,7 +10,7 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# A chunk counts as containing a quote if they share at least this part of the shorter of the two.
+# A chunk contains a quote if both have at least this share of the shorter one in common.
 LEAST_SHARE = 0.5
 
 
@@ -19,7 +19,7 @@ def list_measured_questions(evaluation_set: EvaluationSet, kind: str = RunKind.S
 
 
 def hash_questions(questions: Iterable[EvaluationQuestion], kind: str = RunKind.SEARCH) -> str:
-    """Return a hash of the questions and those expectations that a run of this kind uses."""
+    """Return a hash of the questions, with those expectations that a run of this kind uses."""
     described = [[question.pk, question.text, *_describe_expectations(question, kind)] for question in questions]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
@@ -32,9 +32,9 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 
 
 def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Return for the id of each expected passage where it is in the collection's chunks.
+    """Return which chunks of the collection contain each expected passage, by the passage's id.
 
-    A passage is found by its words, so it does not matter how the document is cut into chunks.
+    A passage is found by its words, so it may be cut differently than before.
     """
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))

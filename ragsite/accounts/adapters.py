@@ -1,4 +1,4 @@
-"""Adapt allauth to this site: who may sign up, and who may sign in with a provider."""
+"""Adapt allauth to this site: who may sign up, and who may sign in with an identity provider."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # An account without a password must sign in with its provider. A passkey is refused, because it would
-                # still work after the provider has closed the account.
+                # An account without a password must sign in with its identity provider. A passkey would still work
+                # after the provider has closed the account, so it is refused.
                 _refuse(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.
@@ -85,7 +85,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # The argument is a timedelta, because a number of seconds would begin again whenever the session is saved.
+            # With a number of seconds, the time would begin again whenever the session is saved. A timedelta sets a
+            # fixed end.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -94,7 +95,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [_CONFIRM_SIGN_UPS if stage == _CONFIRM_EVERYBODY else stage for stage in super().get_login_stages()]
 
     def is_safe_url(self, url: str | None) -> bool:
-        # allauth's own method is replaced, because it raises an error for addresses that cannot be parsed.
+        # This replaces allauth's own method, which raises an error for addresses that it cannot parse.
         request = context.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
 
@@ -122,9 +123,9 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the e-mail address from the provider, to join the two.
+        """Return the existing account with the provider's e-mail address, so that allauth connects both.
 
-        Return None if OIDC_JOIN_BY_EMAIL is off, or if there is no single account that may be joined.
+        Return None if OIDC_JOIN_BY_EMAIL is off, or unless exactly one account may be connected.
         """
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
@@ -161,7 +162,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """A step of the sign-in that asks people to confirm the addresses that they typed.
+    """A step of the sign-in that sends a mail to confirm an address which the person typed at the sign-up.
 
     An address that an administrator typed needs no confirmation.
     """
@@ -190,6 +191,6 @@ def read_login_claims(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """Refuse the sign-in. The reason is only logged, because it may say something about other accounts."""
+    """Refuse the sign-in. The reason is logged and not shown, because it may say something about other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -1,4 +1,4 @@
-"""The admin's first page and menu. If STAFF_REQUIRES_MFA is on, the admin opens only after a second factor."""
+"""The admin's first page and menu. If STAFF_REQUIRES_MFA is on, the admin requires a second factor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from ragsite.processes import local_model
 from retrieval.models import Collection, Document
 from retrieval.rights.reasons import explain_collection, explain_document
 
-# Curators work with these models daily, so the page shows them first, in this order.
 DAILY = (
     "retrieval.document",
     "retrieval.collection",
@@ -41,7 +40,6 @@ DAILY = (
     "retrieval.draft",
     "retrieval.source",
 )
-# Four groups of models for experts. If a model is in no group, the page shows it in the group of programs.
 EXPERT = {
     "people": (
         _("People"),
@@ -124,7 +122,7 @@ class AccountsAdminSite(AdminSite):
         return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
 
     def why_view(self, request: HttpRequest) -> HttpResponse:
-        """List who can see a collection, a document or an answer, and explain why a given account can or cannot."""
+        """List who can see a collection, a document or an answer, and say why a chosen account can or cannot."""
         subject = _find_subject(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
@@ -160,8 +158,8 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _t("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django highlights each menu entry whose address is the beginning of the page's address. The added "?"
-                # prevents this for the dashboard.
+                # Django highlights a menu entry if the page's address begins with the entry's. The added "?" prevents
+                # this for the dashboard.
                 dashboard["admin_url"] += "?"
         if "retrieval.searchprofile" in models:
             profiles = models["retrieval.searchprofile"]

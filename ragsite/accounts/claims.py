@@ -1,4 +1,4 @@
-"""Apply the claims of a provider to the rights of an account, at each sign-in."""
+"""Give an account the rights that its identity provider claims for it, at each sign-in."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The data of an identity provider on a person who signs in.
+    """What an identity provider says about a person who signs in.
 
-    ``email`` is empty if the provider has not verified it. If ``groups_left_out`` is true, the provider did not send
-    all groups, as Entra does if there are many.
+    ``email`` is empty if the provider has not verified it. If ``groups_left_out`` is true, the list of groups is
+    incomplete, as from Entra for a person with many groups.
     """
 
     email: str
@@ -41,11 +41,11 @@ class Claims:
 
 
 def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
-    """Read the claims from two responses of a provider, the userinfo and the ID token."""
+    """Return what a provider says about a person in two responses, the userinfo and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the text "false", which counts as true in Python, so only these two values mean yes.
+    # Some providers send the text "false", which counts as true in Python, so only these two values mean true.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -66,9 +66,9 @@ def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute
 
 
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of the site's groups for the claimed names.
+    """Return the names of the site's groups for the provider's group names.
 
-    If there is a ``mapping``, names that it lacks are left out.
+    A ``mapping`` from theirs to ours leaves out names that it lacks; without one, the names are the same.
     """
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
@@ -84,7 +84,6 @@ def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _read_names(value: Any) -> frozenset[str]:
-    """Return the names in a claim, without the slash that begins Keycloak's names."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
         name
@@ -107,8 +106,8 @@ def is_last_local_administrator(user: User) -> bool:
 def is_stale(user: User) -> bool:
     """Return whether the account's rights may be out of date.
 
-    They may be if the account has no password and its provider has not signed it in for OIDC_KEY_DAYS. Providers do not
-    report removed people, so the account may belong to one of them.
+    That is the case if it has no password, and its provider has not signed it in for OIDC_KEY_DAYS. Providers do not
+    report people who leave, so the person may be one of them.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -118,9 +117,9 @@ def is_stale(user: User) -> bool:
 
 
 def apply_claims(user: User, claims: Claims) -> None:
-    """Give ``user`` the claimed rights, and remove rights that earlier claims gave and that these claims lack."""
+    """Give ``user`` the rights in ``claims``, and remove rights that only the claims of an earlier sign-in gave."""
     with transaction.atomic():
-        # The rows of all superusers are locked, because otherwise the last two could lose the role at the same time.
+        # All superusers are locked, because otherwise the last two could lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -155,7 +154,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
 
 
 def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
-    # If the setting is empty, it is equal to no group, so no user is made staff.
+    # An empty setting equals no group's name, so no user is made staff.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:
         user.is_staff = given.is_staff = True

@@ -32,8 +32,7 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The form calls this field `login`, but its name in the request stays `username`, because the admin's page and
-        # programs send that.
+        # The field keeps the name `username` in the request, because the admin's page and programs send that.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -44,7 +43,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.find_pending_invitation(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # The address cannot be changed, because Django ignores the sent value of a disabled field.
+            # Django ignores the sent value of a disabled field, so the address cannot be changed.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -58,7 +57,7 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # An account that signs in with a provider is left out, because a new password must not give access to it.
+        # An account that signs in with an identity provider gets no mail, because a new password must not open it.
         self.users = [
             user
             for user in find_users_by_address(email)
@@ -68,8 +67,6 @@ class PasswordResetForm(ResetPasswordForm):
 
 
 class _Revokes(Form):
-    """A form for a new password. The user can also choose to revoke API keys and to disconnect programs."""
-
     user: User | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -108,7 +105,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form for the code of a second factor. After too many wrong codes, more are refused, as with passwords."""
+    """A form for the code of a second factor. After too many wrong codes it accepts none, as with passwords."""
 
     user: User
 

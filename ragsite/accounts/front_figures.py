@@ -25,9 +25,9 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of objects that ``user`` may see. Each is computed once, when it is first used.
+    """Numbers of objects that ``user`` may see, for the admin's first page. Each is computed when it is first used.
 
-    Copies of documents in drafts are not counted.
+    Unpublished copies of documents (in drafts) are not counted.
     """
 
     def __init__(self, user: AnyUser) -> None:
@@ -120,7 +120,7 @@ class FrontFigures:
         return [(number, said % number, address) for number, said, address in tasks if number]
 
     def describe(self, model: str) -> tuple[int, str, list[str]] | None:
-        """Return a number for the model's card, its unit, and remarks; None if the card shows no number."""
+        """Return the number for a model's card, the noun after it, and remarks; None if the card shows no number."""
         count = _CARDS.get(model)
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 

@@ -27,8 +27,8 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection, Source
 
-# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key. Any other
-# unknown key is refused, so that the user notices a mistyped or revoked key.
+# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key. Other
+# unknown keys are refused, so that the user notices a mistyped or revoked key.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
@@ -37,7 +37,7 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# 43 characters from 62 letters and digits are 256 random bits.
+# Each character is one of 62 letters and digits, so 43 of them are 256 random bits.
 SECRET_CHARACTERS = 43
 
 
@@ -58,10 +58,10 @@ def issue_key(
     rate: str = "",
     lists_sources: bool = False,
 ) -> ApiKey:
-    """Create an API key for ``user``, with its ``secret``.
+    """Create an API key for ``user``. Its ``secret`` can be read only from the returned object.
 
-    The key is limited to ``collections``; None means all collections of the user. A key for a ``source`` gets the scope
-    and the collection that this source needs, even if others are given.
+    The key is limited to ``collections``; None means all collections of the user. If it is for a ``source``, an import
+    of documents, it gets the scope and collection of this source, whatever else is passed.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
@@ -91,7 +91,7 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 class KeyAuthentication(BaseAuthentication):
     """Authenticates `Authorization: Bearer KEY` or `Token KEY`, and applies the limits of the key.
 
-    If ``is_only`` is true, any other credentials are refused, and a placeholder key is ignored.
+    ``is_only`` is for views that accept no other credentials. A placeholder (see PLACEHOLDERS) then counts as no key.
     """
 
     def __init__(self, *, is_only: bool = False) -> None:
@@ -108,7 +108,7 @@ class KeyAuthentication(BaseAuthentication):
         return self.authenticate_key(request, secret.strip())
 
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
-        """Return the user and the key.
+        """Return the owner of a secret, and the key.
 
         Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
         too many wrong keys were sent from the address.
@@ -165,7 +165,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
 class KeyRateThrottle(CountedTogether):
     def __init__(self) -> None:
-        """Set no rate here, because each key has its own rate."""
+        """Skip DRF's initializer, which sets one rate for all. Each key has its own rate."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
         if not isinstance(request.auth, ApiKey) or not request.auth.rate:

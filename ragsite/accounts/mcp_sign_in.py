@@ -1,6 +1,6 @@
 """Let people connect programs to /mcp by signing in (OAuth 2.1), instead of copying an API key.
 
-A token has the rights of the person, limited to its scopes, and only at /mcp.
+A token is valid only at /mcp. It has the rights of the person, limited to its scopes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# If the address of a program has one of these schemes, a browser would open the address itself instead of the program.
+# An address with one of these schemes would be opened by the browser itself instead of the program.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -71,7 +71,7 @@ class Adapter(DefaultOIDCAdapter):
     }
 
     def validate_client_registration(self, *, client: Client, **_options: Any) -> None:
-        """Accept only the grants of this site, and only redirects that protect the code. Raises: ValidationError."""
+        """Accept only grants that the site offers, and redirects that protect the code. Raises: ValidationError."""
         if not _GRANTS.issuperset(client.get_grant_types()) or client.get_response_types() != ["code"]:
             raise ValidationError("Programs are let in by the authorization code grant alone.")
         for address in map(urlsplit, client.get_redirect_uris()):
@@ -90,14 +90,14 @@ class AuthorizationView(views.AuthorizationView):
     template_name = "account/let_in.html"
 
     def get(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
-        """Show the page on which a person connects a program.
+        """Show the page on which a person allows a program to connect.
 
-        Raises: BadRequest if the redirect address is not one of the program's.
+        Raises: BadRequest if the program has not registered the redirect address.
         """
         address = request.GET.get("redirect_uri", "")
         client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
         own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
-        # `port` also raises ValueError if the port of the address is invalid.
+        # Reading `port` also raises ValueError if the port of the address is invalid.
         if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
             raise BadRequest("The program is not known, or the address is none of its own.")
         get_resources(request)
@@ -116,7 +116,7 @@ class AuthorizationView(views.AuthorizationView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
         response: HttpResponseBase = super().dispatch(request, *args, **options)
-        # Submitting the form redirects to the program, which the site's content security policy would forbid.
+        # The form redirects to the program, which the site's content security policy would forbid.
         response._csp_replace = {"form-action": None}  # type: ignore[attr-defined]
         return response
 
@@ -128,15 +128,14 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens only once for each code and each refresh token, even if requests are simultaneous.
+        """Issue tokens, only once for each code and each refresh token, even if requests are simultaneous.
 
-        If a code is used again, the tokens that were issued for it are revoked, together with the tokens that replaced
-        them.
+        If a code is used again, the tokens issued for it are revoked, and so are the tokens that replaced them.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # Two requests can send the same refresh token at the same time. The second waits for the lock, and then
-            # finds the token replaced.
+            # If two requests send the same refresh token at once, the second waits for the lock, and then finds the
+            # token replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -168,7 +167,7 @@ class RegistrationView(views.ClientRegistrationView):
             return None
         said = super()._get_client_metadata() or {}
         kept = {name: said[name] for name in _KEPT if name in said}
-        # A text is refused as one of these lists, because allauth would parse it as JSON once more.
+        # Each of these values must be a list. allauth would parse a string as JSON once more, so a string is refused.
         lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
         return kept if all(isinstance(each, list) for each in lists) else None
 
@@ -189,7 +188,7 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
 
 
 def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Wrap ``view`` to respond with 400 to text that a library or PostgreSQL cannot read, such as NUL or `http://[`."""
+    """Make ``view`` respond with 400 to text that a library or PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
     def guarded(request: HttpRequest) -> HttpResponseBase:

@@ -88,7 +88,6 @@ def _describe_conversation(conversation: Conversation, user: User) -> dict[str, 
 
 
 def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
-    """Return the answer as JSON, without its text if the person may no longer read its documents."""
     feedback = getattr(answer, "feedback", None)
     return {
         "id": str(answer.pk),
@@ -110,12 +109,12 @@ class LastAdministrator(Exception):
 
 @transaction.atomic
 def erase_person(user: User) -> None:
-    """Delete the account and the personal data of a user, and replace the name in the audit log.
+    """Delete the account and personal data of a user, and replace the name in the audit log.
 
     Raises: LastAdministrator.
     """
     users = get_user_model()._default_manager
-    # The rows of all administrators are locked, because otherwise two administrators could erase each other.
+    # All administrators are locked, because otherwise two of them could erase each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -8,13 +8,13 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# No role has permissions for these models. Deliveries of webhooks, for example, contain questions about any collection.
+# No role may use these models. Deliveries of webhooks, for example, contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
 # The permissions of each role for each model. A user also needs rights in a collection to see its rows.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # Curators need no permission to change a collection that they created, because a grant allows it.
+        # A curator gets the right to change a collection from the grant that its creation stores, not from the role.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",
@@ -34,7 +34,7 @@ ROLES: dict[str, dict[str, str]] = {
 
 
 def create_roles(**_options: Any) -> None:
-    """Create missing roles. Call it when the tables of all apps exist, because permissions exist only then."""
+    """Create missing roles (groups). Call it after the migrations of all apps, which create the permissions."""
     if not Permission.objects.filter(content_type__app_label="evaluation").exists():
         return
     for name, rights in ROLES.items():

@@ -23,9 +23,8 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 class LimitedBackend(ModelBackend):
     """An authentication backend for a name and a password.
 
-    A caller with too many failures is refused before the password is hashed. After a wrong password it raises
-    PermissionDenied, so that Django does not hash the password again in the next backend, which exists only for
-    sessions of earlier releases.
+    A caller with too many failures is refused before the password is hashed. A wrong password raises PermissionDenied,
+    so that Django does not hash it again in the next backend, which exists only for sessions of earlier releases.
     """
 
     def authenticate(
@@ -46,8 +45,7 @@ class LimitedBackend(ModelBackend):
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # The allowance is checked again, because other requests may have reached the limit while this one
-                # waited for a slot.
+                # While this request waited for a slot, others may have reached the limit, so it is checked again.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -57,15 +55,15 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # If `stages_follow` is set, allauth's pages ask for the second factor later. Programs and the admin's sign-in
-        # page cannot ask for it.
+        # allauth's pages set `stages_follow`, because they ask for the second factor later. Programs and the admin's
+        # sign-in page cannot ask for it.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
         if not allowance.is_clean:
             sign_in_limits.count_success(caller)
         if isinstance(request, Request):
-            # HTTP Basic starts no session, so Django sends no signal of a sign-in.
+            # HTTP Basic starts no session, so Django sends no signal that could record the sign-in.
             record_event("sign_in.basic", user)
         return user
 
@@ -111,7 +109,7 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username for a name or an e-mail address. So failures with either of them are counted together."""
+    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

@@ -1,8 +1,8 @@
 """Limit failed sign-ins, counted by account and by address.
 
-After few failures, an account is refused at the address that they came from. After more failures, an address is refused
-for all accounts. An account that fails at many addresses is only slowed, so that strangers cannot lock out its owner.
-At an address where the account has signed in before, only the first limit applies.
+There are three limits. After few failures, an account is refused at the address of the failures. After more failures,
+an address is refused for all accounts. After failures at many addresses, an account is only slowed, so that strangers
+cannot lock out its owner. An address where the account has signed in before has the first limit only.
 """
 
 from __future__ import annotations
@@ -35,21 +35,20 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# An address may make at most this many attempts that are not checked because the site is busy. Even a class that signs
-# in at the same time makes fewer.
+# A busy site refuses a sign-in without a check of the password. An address may make at most this many such attempts,
+# more than a class makes that signs in at the same time.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# After too many failures, an account accepts only one sign-in in this time from all addresses where it has not signed
-# in before.
+# After failures at many addresses, an account accepts one sign-in in this time from all new addresses together.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # A password is hashed in some tenths of a second, so several callers can wait for it in this time.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# Only one password is hashed at a time, so that the other processors work for the pages. One more slot is for accounts
-# at an address where they have signed in before.
+# One password at a time is hashed, so that the other processors work for the pages. One more slot is for accounts at an
+# address where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(
@@ -82,8 +81,8 @@ class Caller:
 class Allowance:
     """The decision whether a caller may try to sign in now.
 
-    If ``is_known`` is true, the account or token has succeeded at this address. If ``is_clean`` is true, a success
-    would change no row.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success needs no write to the
+    database.
     """
 
     wait_seconds: int
@@ -109,16 +108,16 @@ def load_token_allowance(caller: Caller) -> Allowance:
 
 
 def find_code_wait(caller: Caller) -> int:
-    """Return the seconds until the caller may try a second factor again; 0 if the caller may try now.
+    """Return the seconds until the caller may try a second factor again; 0 if at once.
 
-    Failures at all addresses are counted, because only a caller who has the password can cause them.
+    Failures at all addresses count, because only a caller with the password can cause them.
     """
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the account accepts a sign-in. This is 0 unless it has failed at many addresses."""
+    """Return the seconds until the account accepts a sign-in; 0 unless it has failed at many addresses."""
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
@@ -198,7 +197,7 @@ class SignInRefused(Throttled):
     """An error: the sign-in is refused for ``wait`` seconds. The password was not checked."""
 
     def __init__(self, wait_seconds: int, sentence: str) -> None:
-        # DRF's own initializer would add the seconds to the message again.
+        # DRF's own initializer would append the seconds to the message.
         APIException.__init__(self, sentence)
         self.wait = wait_seconds
 
@@ -222,9 +221,9 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
-    """Wait for a slot and run the block, which hashes a password.
+    """Wait until a password may be hashed, and run the block, which does it.
 
-    ``is_known`` means that the account has signed in at this address. Raises: SignInBusy if no slot is free within
+    ``is_known`` means that the account has signed in at this address. Raises: SignInBusy if the wait takes longer than
     WAIT_SECONDS.
     """
     with ExitStack() as held:

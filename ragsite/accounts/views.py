@@ -81,7 +81,7 @@ def password_elsewhere(request: HttpRequest) -> HttpResponse:
 
 
 def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Wrap ``view`` to show an error page if the provider's response is missing or invalid."""
+    """Make ``view`` show an error page if the identity provider's response is missing or invalid."""
 
     @wraps(view)
     def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -99,7 +99,7 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect, so that its secret address is logged only once."""
+    """Store the invitation in the session and redirect. Its secret address then appears in the log only once."""
     found = invitations.find_invitation(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)
@@ -181,7 +181,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
-    # The response is a page and not a redirect, because the new key can be shown only now.
+    # The new key can be shown only now, so the response is a page and not a redirect.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 

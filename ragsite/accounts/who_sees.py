@@ -1,4 +1,4 @@
-"""List who may read a collection, a document or an answer. Names are shown only to a viewer who may see them."""
+"""List who may read a collection, a document or an answer. Names are shown only to viewers who may see them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class ReaderList:
-    """At most MOST_SHOWN groups and accounts. ``more`` is the number of further ones."""
+    """Groups and accounts with the right to read, at most MOST_SHOWN. ``more`` is the number of further ones."""
 
     rows: Sequence[ReaderRow]
     more: int = 0
@@ -144,8 +144,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
     rows: list[ReaderRow] = []
     asked = _("The account asked it, and may read all documents that it uses.")
     if found.owner is not None:
-        # Staff who may view conversations can see in the admin which account asked, so the name is not hidden from them
-        # here.
+        # Staff who may view conversations see in the admin who asked, so the name is shown here too.
         knows_asker = viewer.has_perm("chat.view_conversation") or may_list_accounts(viewer)
         rows.append(ReaderRow(str(found.owner) if knows_asker else _("The account that asked"), asked))
     if found.is_own:

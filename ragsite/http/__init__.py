@@ -1,1 +1,1 @@
-"""Code that runs for every request: middleware, limits of bodies, refusals."""
+"""Code that runs for every request: middleware, limits of request bodies, error responses."""

@@ -1,7 +1,6 @@
 """Serve static files on the event loop, and limit the size of request bodies.
 
-Without the limit, Django writes a whole body to a file before any view runs. It also takes a chunked body for an empty
-one.
+Without the limit, Django writes any body to a file before a view runs, and takes a chunked body for an empty one.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ class BodyTooLong(Exception):
 
 
 def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
-    """Wrap ``receive`` so that it stops when the body is longer than allowed.
+    """Wrap ``receive`` so that it raises BodyTooLong when the body is longer than allowed.
 
-    Raises: BodyTooLong. It is raised at once if `Content-Length` is too large, otherwise when the returned function is
-    called.
+    If `Content-Length` is too large, BodyTooLong is raised at once.
     """
     has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -68,7 +66,6 @@ def _find_value(headers: Iterable[Header], wanted: bytes) -> bytes:
     return next((value for name, value in headers if name == wanted), b"")
 
 
-# Pictures and fonts are not in the list, because they are compressed already.
 COMPRESSIBLE = frozenset({".css", ".js", ".svg", ".json", ".map", ".txt", ".html"})
 SMALLEST_COMPRESSED = 500  # bytes
 
@@ -98,14 +95,14 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of the compressed copy. There is no such file if the copy would not be smaller."""
+    """Return the path of the compressed copy. The file does not exist if it would not be smaller."""
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"
     if copy.exists() or path.suffix not in COMPRESSIBLE or stat.st_size < SMALLEST_COMPRESSED:
         return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
-    # Several processes may write the copy at once. Each writes a temporary file, and renaming is atomic.
+    # Several processes may write the copy at once. Each writes its own temporary file and renames it, which is atomic.
     with NamedTemporaryFile(dir=copy.parent, delete=False) as file:
         file.write(gzip.compress(path.read_bytes(), mtime=0))
     Path(file.name).replace(copy)

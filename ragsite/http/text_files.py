@@ -8,13 +8,13 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# A model reads the whole file, so it lists at most this many documents for each collection.
+# A language model reads the whole file, so it lists at most this many documents for each collection.
 DOCUMENTS_LISTED = 100
 
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """Return an index of the public documents. It is the same for all callers."""
+    """Return an index of the public documents for language models (llms.txt). All callers get the same."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))
@@ -48,5 +48,4 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
 
 
 def _join_lines(text: str) -> str:
-    """Put the text on one line, so that a title cannot begin a heading or a list."""
     return " ".join(text.split())

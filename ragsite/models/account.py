@@ -21,8 +21,6 @@ def invitation_expiry() -> datetime:
 
 
 class Invitation(models.Model):
-    """An invitation of one person to create an account. Only a hash of the link's secret is stored."""
-
     email = models.EmailField(_("e-mail address"))
     token_hash = models.CharField(max_length=64, unique=True, editable=False)
     groups = models.ManyToManyField(
@@ -44,7 +42,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that an account got by single sign-on. Later sign-ons remove only these rights."""
+    """The rights that an account got from its identity provider. A later sign-in removes only these."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -56,13 +54,12 @@ class ClaimedRights(models.Model):
 
 def find_users_by_address(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # The addresses are compared again, because iexact in the database treats some letters as equal that lower() does
-    # not.
+    # The database's iexact treats some letters as equal that lower() does not, so the addresses are compared again.
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of an address that was replaced, because it could still be used to reset the password."""
+    """Delete allauth's record of a replaced e-mail address. It could still be used to reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 
@@ -70,8 +67,8 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """The number of failed sign-ins of an account, an address, or both; or an address where an account succeeded.
 
-    ``key`` is a keyed hash, because people sometimes type a password as the name. ``since`` is the first failure, or
-    the last success. ``admitted_at`` is the last attempt that a slowed account accepted.
+    ``key`` is a keyed hash of them, because people sometimes type a password as the name. ``since`` is the first
+    failure or the last success. ``admitted_at`` is the last attempt that a slowed account accepted.
     """
 
     class Kind(models.TextChoices):

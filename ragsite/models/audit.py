@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """A person in the audit log. The name is stored only here, so that an erasure can replace it.
+    """A person in the audit log. The name is stored only here, so that an erasure of the person can replace it.
 
-    ``user_id`` is no foreign key, because entries stay when the account is deleted; None for an erased person.
+    ``user_id`` is no foreign key, because entries stay when the account is deleted. It is None for an erased person.
     """
 
     user_id = models.BigIntegerField(null=True, unique=True)
@@ -24,7 +24,7 @@ class AuditPerson(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One recorded action. The database does not allow changes, and no deletion before AUDIT_DAYS.
+    """One recorded action. The database forbids changes, and deletions before AUDIT_DAYS.
 
     It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the owner of
     the changed object.

@@ -9,8 +9,6 @@ DEFAULT_NAME = "Ragsite"
 
 
 class SiteIdentity(models.Model):
-    """The site's name, its line below the name, and its logo. There is at most one row, with the primary key 1."""
-
     name = models.CharField(
         _("name of the site"), max_length=60, default=DEFAULT_NAME, help_text=_("Shown on every page and in its title.")
     )

@@ -12,11 +12,12 @@ from core.jobs import Leased, is_due
 
 
 class SlackQuestion(Leased):
-    """A question from Slack, and later the link between its message and the answer.
+    """A question from Slack, with the answer when it is written.
 
-    ``message`` is the channel and the time of the message, so that a message which Slack delivers twice is answered
-    once. ``thread`` is the time of the thread's first message, ``reply`` the time of the site's message, which becomes
-    the answer. ``text`` is emptied when there is an answer.
+    - ``message``: channel and time of the message. It is unique, so a message that Slack sends twice is answered once.
+    - ``thread``: the time of the thread's first message.
+    - ``reply``: the time of the site's message, which becomes the answer.
+    - ``text``: the question; empty when there is an answer.
     """
 
     class Status(models.TextChoices):
@@ -26,7 +27,7 @@ class SlackQuestion(Leased):
         FAILED = "failed", _("failed")
 
     MOST_ATTEMPTS = 4
-    # Slack sends a message again for at most an hour, so older rows are not needed to recognize one.
+    # Slack repeats a message for at most an hour, so older rows are not needed to recognise a repetition.
     KEPT_FOR = timedelta(days=1)
 
     message = models.CharField(max_length=80, unique=True)

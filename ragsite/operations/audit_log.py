@@ -28,14 +28,14 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import list_fully_readable
 
 _API = ("/api/", "/v1/")
-# If a row is of one of these classes, its name contains a person or an address.
+# The name of a row of these classes contains a person or an address.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
 def record_action(action: str, subject: Model | None = None, **details: object) -> AuditEntry:
-    """Write an entry in the current transaction.
+    """Write an entry about ``subject``, the changed object, in the current transaction.
 
-    ``details`` are JSON values. They must not contain text of documents, questions or answers.
+    Further arguments are stored as JSON. They must not contain text of documents, questions or answers.
     """
     return AuditEntry.objects.create(
         action=action,
@@ -61,7 +61,7 @@ class PersonPayload(TypedDict):
 
 
 class ObjectPayload(TypedDict):
-    """The object that an audited action changed. ``type`` is its model, ``person`` the changed account or the owner."""
+    """The object that an action changed. ``type`` is its model, ``person`` the changed account or the owner."""
 
     type: str
     id: str
@@ -115,7 +115,7 @@ def _get_label(subject: Model | None) -> str:
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # Django loaded only some fields of the object to delete it, so its name cannot be read.
+        # Django loads only some fields of an object to delete it, so its name may be missing.
         return ""
     if isinstance(subject, ApiKey):
         # The name of a key may say who owns it.
@@ -131,8 +131,8 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# If a person repeats an action on an object from the same address, it is recorded only once in this time. Open pages
-# reload, and HTTP Basic sends the password with each request.
+# Within this time, the same action by the same person on the same object from the same address is recorded once. Open
+# pages reload, and HTTP Basic sends the password with each request.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -153,7 +153,7 @@ def _signed_out(user: User, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
-    # The typed name is stored only if it is a username, because people sometimes type a password there.
+    # People sometimes type a password as their name, so the typed text is stored only if it is a username.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -178,7 +178,7 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS, and persons who have no entries left; return the number of entries."""
+    """Delete entries older than AUDIT_DAYS, and persons without entries; return the number of entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
@@ -206,7 +206,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON. If the label is left out, so are the details, because they may contain names."""
+    """Return the entry as JSON. Without the object's label, the details are left out too: they may contain names."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

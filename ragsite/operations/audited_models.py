@@ -18,8 +18,8 @@ from retrieval.models import Document
 class Watched:
     """A model whose changes are recorded in the audit log. Names of fields are separated by spaces.
 
-    An entry has the old and new values of the fields ``values``. For the fields ``names``, which may be personal or
-    long, it only says that they changed. ``relations`` are many-to-many fields.
+    An entry has the old and new values of the fields in ``values``. It only says that a field in ``names`` changed,
+    because its value may be personal or long. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -134,7 +134,6 @@ def _record_relation_change(
     pk_set: set[Any] | None,
     **_: Any,
 ) -> None:
-    """Record a change of a many-to-many field. The arguments come from Django's signal `m2m_changed`."""
     change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
     if change is None:
         return
@@ -152,11 +151,11 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # The audit entry gets no name of a person, because the entry stays when the person is erased.
+        # The entry stays when the person is erased, so it gets the id and not the name.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Return whether the row is a copy of a document in a draft. The publication of the draft is recorded instead."""
+    """Return whether the row is an unpublished copy of a document. The publication is recorded instead."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

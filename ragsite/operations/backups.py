@@ -30,7 +30,8 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# The table `ragsite_unfinished_restore` exists until the files are restored and the migrations have run.
+# The table `ragsite_unfinished_restore` exists until the files are restored and the migrations have run. A start of the
+# site finds it after an interrupted restore.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -52,8 +53,8 @@ class BackupError(CommandError):
 class Manifest:
     """The contents of a backup.
 
-    ``migrations`` are the applied ones as "app.name". ``files`` is the number of original files, except those in a
-    bucket.
+    ``migrations`` are the applied ones, as "app.name". ``files`` is the number of original files, without those in a
+    bucket of object storage.
     """
 
     made_at: str
@@ -64,7 +65,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder in each of ``folders``. First remove the temporary folders of killed processes.
+    """Yield a temporary folder inside each of ``folders``, after removing those that killed processes left there.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -86,16 +87,16 @@ def remove_leftovers() -> None:
 
 
 def make_backup(file: Path) -> Manifest:
-    """Write the database and the original files to ``file``, both as they are at the same moment.
+    """Write the database and the original files to ``file``, in the state of one moment.
 
-    The site may run meanwhile. Files in a bucket are not included. Raises: BackupError.
+    The site may run during the backup. Files in a bucket of object storage are not included. Raises: BackupError.
     """
     _refuse_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # The folder for copies is in DATA_DIR, because there the original files can be linked. A link is made quickly,
-        # and it stays if the file is deleted meanwhile.
+        # This folder is in DATA_DIR, because hard links to the original files work there. A link is made quickly, and
+        # keeps the content if the file is deleted during the backup.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
@@ -117,8 +118,8 @@ def _copy_files_and_dump(held: Path) -> Manifest:
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # No document can change while the table is locked, so the snapshot of the database and the linked files
-            # have the same state.
+            # While the table is locked, no document can change. So the database's snapshot and the linked files have
+            # the same state.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -206,9 +207,9 @@ def describe_interrupted_restore() -> str:
 
 
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
-    """Return what to do if this version cannot migrate the database; "" if it can.
+    """Return what to do if this version's migrations do not fit the ``applied`` ones; "" if they do.
 
-    Only the migrations of the site's own apps are compared, because those of other packages depend on the settings.
+    Only the site's own apps are compared, because the migrations of other packages depend on the settings.
     """
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -229,10 +230,6 @@ def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "databa
 
 
 def _read_manifest(file: Path) -> Manifest:
-    """Read the manifest of a backup.
-
-    Raises: BackupError if the file is not a backup, or this version cannot migrate the backup.
-    """
     try:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
@@ -256,7 +253,7 @@ def _check_target(*, replace: bool) -> None:
 
 
 def _restore_database(dump: Path) -> None:
-    """Replace the database in one transaction. If this process ends before, psql rolls the transaction back."""
+    """Replace the database in one transaction, which psql rolls back if this process ends too early."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
     writing, environment = _make_database_command(

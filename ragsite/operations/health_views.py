@@ -1,7 +1,6 @@
-"""Health endpoints: whether the process is alive, whether the site can answer, and its metrics.
+"""Health endpoints: whether the process lives, whether the site can answer, and its metrics.
 
-`/readyz` returns 200 while questions can be answered, and lists other faults under `degraded`. It takes at most two
-seconds.
+`/readyz` returns 200 while questions can be answered, with other faults under `degraded`. It takes at most two seconds.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Respond with 200 without a query. If the database fails, this process must not be killed for it."""
+    """Respond with 200, without a query: this process must not be killed because the database fails."""
     return JsonResponse({"status": "ok"})
 
 
@@ -85,7 +84,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     try:
         if not _may_see_metrics(request):
             raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")
-    except APIException as error:  # no permission, or an unknown key
+    except APIException as error:  # The caller has no permission, or an unknown key.
         return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
     DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
     for process, number in read_restarts(settings.DATA_DIR).items():
@@ -100,7 +99,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 @_FIGURES.check("figures")
 def _count_rows() -> Finding:
-    """Update the metrics that are counted in the database. If this fails, the other metrics are still shown."""
+    """Update the metrics that are counted in the database. An error here does not hide the other metrics."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():
@@ -126,7 +125,6 @@ def _count_rows() -> Finding:
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:
-    """Return whether the caller may see metrics. Raises: APIException for a refused key."""
     if settings.METRICS_PUBLIC or _is_from_this_machine(request):
         return True
     user = request.user

@@ -1,4 +1,4 @@
-"""Write log lines, as text or JSON, with the id of their request or task, and without texts of users."""
+"""Write log lines, as text or JSON, with the id of their request or task, and without users' texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Context:
     def as_fields(self) -> dict[str, object]:
         """Return the fields for a log line.
 
-        The user is left out until it is loaded, because a log line must not query the database.
+        The user is missing until another function has loaded it, because a log line must not query the database.
         """
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
@@ -64,14 +64,14 @@ def get_log_context() -> Context:
 
 @sync_and_async_middleware
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Give each request an id, a line in the access log (`LOG_REQUESTS`) and a tracing span.
+    """Wrap Django's handler: each request gets an id, a line in the access log (`LOG_REQUESTS`) and a tracing span.
 
     Responses are not cached unless a view allows it, because most of them depend on the user.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # The variable is not reset at the end, because a stream is sent after this function returns.
+            # A stream is sent after this function returns, so the variable is not reset at the end.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -146,8 +146,8 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# Only the first line of a message is logged, and of that at most this many characters, because a library may quote
-# users' texts after it.
+# A library may quote users' texts in a message. So only its first line is logged, and of that at most this many
+# characters.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -163,7 +163,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a log record as one line that ends with the id of its request, followed by a traceback."""
+    """Formats a log record as one line, which ends with the request's id, and a traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = get_log_context().request_id
@@ -194,7 +194,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the causes of the error, then the error, each with its traceback and the first line of its message."""
+    """Return the tracebacks of the error's causes and of the error, each with the first line of its message."""
     parts = []
     for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))

@@ -1,5 +1,3 @@
-"""The queues of work: how long they are, and whether workers take it."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -21,9 +19,9 @@ from core.readiness import DATABASE, Finding, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
 
-# The scheduler sends waiting work every 15 seconds, so if work waits longer than this, no worker takes it.
+# The scheduler sends waiting work every 15 seconds. If work waits longer than this time, no worker takes it.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# If a worker reads a document for longer than this without progress, it is stuck, although it still sends heartbeats.
+# A worker that reads a document for longer than this without progress is stuck, although it still sends heartbeats.
 STUCK_AFTER = timedelta(minutes=3)
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
@@ -39,7 +37,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# The queue `maintenance` is not listed here, because its tasks have no rows in the database.
+# The tasks of the queue `maintenance` have no rows in the database, so it is not listed here.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -49,7 +47,7 @@ _JOBS: dict[str, tuple[type[Job], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The length of a queue of jobs. ``oldest_seconds`` is how long its oldest due job has waited, or 0."""
+    """The length of a queue of jobs. ``oldest_seconds`` is how long its oldest job has been due, or 0."""
 
     name: str
     length: int
@@ -67,7 +65,7 @@ class Queue:
 
 
 def count_queued_work() -> list[Queue]:
-    """Return the work that is due, by queue. Maintenance is counted only if the broker uses the database."""
+    """Return the length of each queue. Maintenance tasks count only if the task broker uses the database."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -85,8 +83,8 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # If a document was never tried, its waiting time begins at its last update. Its `retry_at` cannot be used, because
-    # the scheduler changes it.
+    # The waiting time of a document that was never tried begins at its last update. Its `retry_at` does not show it,
+    # because the scheduler changes that.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
@@ -104,7 +102,6 @@ def _is_served(queue: str) -> bool:
 
 @DATABASE.check("worker")
 def check_worker() -> Finding:
-    """Check that workers take work and documents make progress."""
     counts = count_documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
     idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]

@@ -1,6 +1,6 @@
 """Share metrics between the processes of a site, in files that stay when a process is killed.
 
-The files are in memory if possible, because writing them to a full disk would end the process.
+The files are in memory if possible, because a process that writes them to a full disk would be killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _lock: IO[bytes]
 def share_metrics(beside: Path) -> None:
     """Let this process and its forks count metrics in shared files, from zero.
 
-    If the system has no file system in memory, the files are in ``beside``.
+    Without a file system in memory, the files are in the folder ``beside``.
     """
     global _folder, _lock
     parent = MEMORY or beside

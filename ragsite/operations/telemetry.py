@@ -14,11 +14,6 @@ from core import tracing
 
 
 class OpenTelemetrySpans:
-    """The backend of `core.tracing` for OpenTelemetry. It also records spans of requests and tasks.
-
-    ``shut_down`` sends the remaining spans.
-    """
-
     def __init__(self) -> None:
         from opentelemetry import context, trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -57,13 +52,13 @@ class OpenTelemetrySpans:
     def begin_request(self, request: HttpRequest) -> Any:
         """Begin the span of a request and make it current.
 
-        If the caller sent the header `traceparent`, the span becomes a child of the caller's span.
+        With a header `traceparent`, it becomes a child of the caller's span.
         """
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The span gets the route instead of the address, because the address may contain a secret or a question.
+        # The span has the route instead of the address, which may contain a secret or a question.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")
@@ -98,7 +93,7 @@ def get_spans() -> OpenTelemetrySpans | None:
 
 @worker_process_init.connect
 def start_telemetry(**_: Any) -> None:
-    """Start the thread that sends traces. Call it in each process, because threads do not survive a fork."""
+    """Start the thread that sends traces. Call it in each process, because a fork has no threads."""
     global _spans
     if settings.OTEL_ENDPOINT and _spans is None:
         _spans = OpenTelemetrySpans()

@@ -1,1 +1,1 @@
-"""A PostgreSQL from a package, shared by the processes of a data directory."""
+"""A PostgreSQL server from a Python package, shared by all processes with the same data directory."""

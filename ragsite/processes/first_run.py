@@ -1,4 +1,4 @@
-"""Prepare a new site: tables, the model, an administrator, demo documents and an evaluation set."""
+"""Prepare a new site: tables, the embedding model, an administrator, demo documents and an evaluation set."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ SUGGESTED = {
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
-# Metadata fields of the demo documents that readers can filter by, with their labels. Their values are in
-# demo/metadata.json.
+# The metadata fields by which readers can filter the demo documents, with labels. demo/metadata.json has the values.
 FILTERS = {
     "parts": {"kind": "Kind", "published": "Published"},
     "lingo": {"kind": "Kind", "published": "Published"},
@@ -73,7 +72,7 @@ def prepare_site() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # A converted model is not opened here, because only the process that forks all others may open it.
+    # Only the process that forks all others may open a converted model, so it is not opened here.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -85,7 +84,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents. Return None if they were read before, because deleted documents must not return.
+    """Read the demo documents; return None if they were read before, because deleted ones must not come back.
 
     The file ``marker`` is created at the end, so an interrupted first run is continued.
     """
@@ -122,7 +121,6 @@ def _add_filters(metadata: Path, collection: Collection) -> None:
 
 
 def _add_evaluation_set(questions: Path, collection: Collection) -> None:
-    """Create an evaluation set with the collection's questions, and with unanswerable questions in its language."""
     if not questions.is_file():
         return
     known = json.loads(questions.read_text(encoding="utf-8"))

@@ -21,15 +21,14 @@ from chat.answering.prompts import compose_prompt
 from ragsite.processes.machine import WORK_SCORE, available_memory_mib, find_port_problem, is_answering, raise_oom_score
 
 HOST = "127.0.0.1"
-# Memory in MiB that a small model needs besides its file, for the context, work space and cached prompts.
+# MiB that a small model needs in addition to its file, for the context, work space and cached prompts.
 OTHER_MIB = 512
 KEPT_PROMPTS_MIB = 256
-# If the model is not loaded after this time, `serve` announces the site although the model is not ready.
+# After this time, `serve` announces the site even if the model is not loaded yet.
 LOADING_SECONDS = 90.0
 
 
 def find_problem() -> str:
-    """Return why the model cannot be served; "" if it can."""
     path = Path(settings.LOCAL_MODEL)
     try:
         with path.open("rb") as file:
@@ -69,15 +68,15 @@ def main() -> None:
     parameters.model_alias = {settings.OPENAI_MODEL}
     parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
-    # Answers are written one at a time, because each of two at once would be half as fast.
+    # Two answers at once would each be half as fast, so one is written at a time.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
-    # n_cache_reuse is 0, because otherwise the model would reuse states that depend on the prompt of another reader.
+    # With an n_cache_reuse above 0, the model would reuse states that depend on another reader's prompt.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
-    # This prevents a second layout of the weights, which is slower on x86-64 and takes half as much memory again.
+    # A second layout of the weights is slower on x86-64, and takes half as much memory again.
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
-    # Two limits: pages of other sites may not call the model, and callers may not see the questions of others.
+    # Two protections: pages of other sites may not call the model, and callers may not see others' questions.
     parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
     parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
     parameters.verbosity = 1
@@ -85,7 +84,7 @@ def main() -> None:
         server = xllamacpp.Server(parameters)
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
-    # All prompts have the same beginning. The model reads it now, so that the first question is faster.
+    # The model reads the common beginning of all prompts now, so that the first question is faster.
     prompt = compose_prompt("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
@@ -93,10 +92,10 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Try whether the model calls functions correctly. This is done at the start, so that no reader waits for it."""
+    """Start the trial that shows whether the model calls functions correctly, so that no reader waits for it."""
     django.setup()
-    # The import is here, because Django's models are loaded only now, if another supervisor than `serve` started this
-    # process.
+    # Another supervisor than `serve` may have started this process. Django's models are loaded only now, so the import
+    # is here.
     from chat.answering import model_trial
 
     try:

@@ -1,4 +1,4 @@
-"""Resources of this machine or container: processors, memory, ports, disk space, and OOM scores. No Django."""
+"""Resources of this machine or container: processors, memory, ports, disk space, and OOM scores. Imports no Django."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# If memory runs out, Linux ends the processes with the highest score first. Workers have the highest score, then other
-# processes that `serve` restarts, and the database has the lowest.
+# If memory runs out, Linux ends the processes with the highest score first: workers, then other processes that `serve`
+# restarts, and the database last.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -30,14 +30,14 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# If there is less free space than this, the file that reserves space is deleted.
+# The file that reserves disk space is deleted when less than this is free.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
 def lock_file(path: Path) -> IO[bytes] | None:
-    """Lock a file and return it; None if another process has locked it. The lock ends when the file is closed.
+    """Lock a file and return it; None if another process has locked it.
 
-    It also ends when this process exits. Child processes do not inherit the lock.
+    The lock ends when the file is closed or this process exits. Child processes do not inherit it.
     """
     file = path.open("ab")
     try:
@@ -52,7 +52,7 @@ def count_available_cores(root: Path = _CGROUPS) -> int:
     """Return how many processors this process may use on the machine or in its container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # if there is no such control group, or if it has no limit ("max")
+    with contextlib.suppress(OSError, ValueError):  # Without a limit, the file is missing or contains "max".
         quota, period = (root / "cpu.max").read_text().split()
         cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
@@ -60,13 +60,13 @@ def count_available_cores(root: Path = _CGROUPS) -> int:
 
 def available_memory_mib(root: Path = _CGROUPS) -> int:
     total: int = psutil.virtual_memory().total
-    with contextlib.suppress(OSError, ValueError):  # there is no such control group, or no limit ("max")
+    with contextlib.suppress(OSError, ValueError):
         total = min(total, int((root / "memory.max").read_text()))
     return total // 2**20
 
 
 def find_port_problem(host: str, port: int) -> str:
-    """Return the system's message why no server can listen on the port; "" if one can."""
+    """Return the system's error message if no server can listen on the port; "" if one can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -88,35 +88,35 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 
 
 def raise_oom_score(score: int) -> None:
-    """Let Linux end this process and its children before other processes if memory runs out.
+    """Make Linux end this process and its children before others when memory runs out.
 
-    If the score is already higher, it stays, because only root may lower it.
+    A higher score stays, because only root may lower it.
     """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
 def end_with_parent(parent: int, name: str) -> None:
-    """Let Linux kill this process when its ``parent`` ends, and rename the process.
+    """Make Linux kill this process when its ``parent`` ends, and rename this process.
 
-    Otherwise this process could stay alive and keep a port or a task.
+    Otherwise it could stay alive and keep a port or a task.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # The signal is SIGKILL, because after SIGTERM a worker would wait for its tasks.
+        # After SIGTERM a worker would wait for its tasks, so the signal is SIGKILL.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
 
 
-def keep_ballast(
+def reserve_disk_space(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Keep a file that reserves disk space. Delete it if the disk is full, and create it again later.
+    """Keep a file that reserves disk space: delete it when the disk is full, and create it again later.
 
-    This must be called repeatedly. If no space is left, PostgreSQL stops at its next checkpoint, and then documents
-    cannot be read either.
+    Call this repeatedly. Without any space, PostgreSQL stops at its next checkpoint, and then nobody can read
+    documents.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

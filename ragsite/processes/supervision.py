@@ -1,7 +1,7 @@
 """Run the processes of a Procfile, and restart those that die.
 
-The processes are forks, so they share the supervisor's memory. The supervisor has no threads and no database
-connections, because these would not survive a fork.
+They are forks, so they share this process's memory. This process has no threads and no database connections, because
+these would not survive a fork.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from ragsite.processes import machine
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
-# If a process dies after running for at least this time, its earlier failures are forgotten, and it is restarted at
-# once.
+# A process that ran for at least this time before it died is restarted at once, and its earlier failures do not count.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
@@ -62,7 +61,7 @@ def supervise(
     on_tick: Callable[[], None],
     stop_seconds: float = STOP_SECONDS,
 ) -> None:
-    """Run the processes until SIGINT or SIGTERM. ``on_tick`` is called twice a second."""
+    """Run the processes until SIGINT or SIGTERM, and restart those that die. Call ``on_tick`` twice a second."""
     told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _frame: told_to_stop.append(number))
@@ -105,7 +104,7 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Turn this forked process into the given process.
+    """Run the given program in this forked process.
 
     Ctrl-C does not reach it, because the supervisor stops all processes in order.
     """
@@ -128,7 +127,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout is not used, because it treats a child process that now runs another program as ended.
+        # `join` with a timeout would take a child process that now runs another program for ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:
@@ -137,7 +136,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
 
 
 def read_restarts(data_dir: Path) -> dict[str, int]:
-    """Return how often `serve` has restarted each process since its start; empty if it does not run."""
+    """Return how often `serve` has restarted each process since its start; empty if it is not running."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         found: dict[str, int] = json.loads((data_dir / RESTARTS_FILE).read_text())
         return found

@@ -1,6 +1,7 @@
 """Settings and hooks of the web server, gunicorn (`--config python:ragsite.processes.web`), and limits on connections.
 
-Its first process loads the site and forks the others. Threads and connections would not survive, so it has none.
+Its first process loads the site and forks the others. It has no threads and connections, because they would not survive
+a fork.
 """
 
 from __future__ import annotations
@@ -40,25 +41,20 @@ from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# If a process is silent for this time, it is killed. If the body of a request is silent for this time, the request is
-# refused.
+# A process that is silent for this time is killed. A request whose body is silent for this time is refused.
 SILENT_SECONDS = 15
-# After the signal to stop, open streams continue for this time. `serve` waits ten seconds in all for the web server to
-# stop.
+# Open streams may continue for this time after the signal to stop. `serve` waits ten seconds in all for the web server.
 STREAM_SECONDS = 3
-# The time to save answers after the streams have ended.
 STOP_SECONDS = 5
-# The most database connections of all processes together. One process may use at most half of them.
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# A new connection must send the headers of its first request within this time. `keepalive` limits the time to later
-# requests.
+# A new connection must send the headers of its first request within this time. For later requests, `keepalive` applies.
 HEADER_SECONDS = 10.0
-# One process accepts at most MOST_OF_AN_ADDRESS connections from one address. SPARE_FILES of its open files are left
-# for other uses.
+# A process accepts at most MOST_OF_AN_ADDRESS connections from one address. It keeps SPARE_FILES of its open files for
+# other uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
 # Before a process accepts a new connection, it waits WAIT_SECONDS for each connection that it has, but at most
-# MOST_WAITS times. So a process with fewer connections accepts it first.
+# MOST_WAITS times. So a process with fewer connections accepts first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -80,8 +76,7 @@ _LOADED_BEFORE = (
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     """An HTTP connection. It is closed if its first headers take too long, or if there are too many connections.
 
-    The number of connections from one address is not limited behind proxies, because many users share a proxy's
-    address.
+    Behind proxies, connections are not counted by address, because many users share a proxy's address.
     """
 
     _network = ""
@@ -123,7 +118,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Replace gunicorn's method, because the socket is listening already."""
+        """Do nothing, because the socket is listening already. gunicorn's method would listen again."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -156,21 +151,20 @@ _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
 worker_class = Worker
-# Each process can write at least one answer, so if there were more processes than answers, some would be idle.
+# Each process can write at least one answer, so more processes than answers would leave some idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A process changes this file to show that it lives. The file is in memory, so that a full or slow disk does not delay
-# it.
+# A process sets the time of this file to show that it lives. In memory, a full or slow disk does not delay it.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
-# gunicorn must not read `X-Forwarded-For` and `X-Forwarded-Proto`, because DRF and Django read them according to the
-# settings NUM_PROXIES and HTTPS.
+# DRF and Django read `X-Forwarded-For` and `X-Forwarded-Proto` according to the settings NUM_PROXIES and HTTPS, so
+# gunicorn must not read them.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
-# gunicorn's control socket uses a thread, which would not exist in the forked processes.
+# The control socket of gunicorn needs a thread, which would not exist in the forked processes.
 control_socket_disable = True
 errorlog = None
 loglevel = "warning"
@@ -189,16 +183,16 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # While a stream waits for a model, it releases its database connection, so a few connections are enough.
+    # A stream that waits for a model releases its database connection, so a few connections are enough.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
         database["CONN_MAX_AGE"] = 0
-        # Django's own check is turned off, because `ragsite.postgres.backend` checks the connections of the pool.
+        # Instead of Django, `ragsite.postgres.backend` checks the connections of the pool.
         database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
-    # Forked processes share the memory of existing objects until one writes to it. The garbage collector would write to
-    # all objects; it leaves frozen ones alone.
+    # Forked processes share the memory of existing objects until one writes to it. The garbage collector writes to all
+    # objects except frozen ones.
     gc.collect()
     gc.freeze()
 
@@ -208,15 +202,15 @@ def post_fork(server: Any, worker: Any) -> None:
 
     end_with_parent(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # After the signal to stop, streams of this process may continue for this time. A little later, gunicorn's first
-    # process kills this process.
+    # Streams of this process may continue for this time after the signal to stop. A little later, gunicorn's first
+    # process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
-    prepare_model(lambda embedder: embedder.prepare())
+    call_with_local_embedder(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn's own handler of this signal needs the event loop, which is stuck when the signal comes. This handler
-    # works even if Python is stuck. It writes where each thread is, and ends the process.
+    # gunicorn sends this signal to a process that is stuck. Its own handler needs the event loop, which is stuck too.
+    # The handler below works even then: it writes where each thread is, and ends the process.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -253,9 +247,9 @@ def preload() -> None:
 def load_model() -> None:
     """Open the site's embedder before the web processes fork.
 
-    If the stored vectors are from another embedder, this is logged.
+    A message is logged if the stored vectors are from another embedder.
     """
-    prepare_model(lambda embedder: embedder.open_for_forks())
+    call_with_local_embedder(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
             logger.warning("%s", notice)
@@ -264,8 +258,8 @@ def load_model() -> None:
     connections.close_all()
 
 
-def prepare_model(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Call ``step`` with the embedder if the embedder runs in this process.
+def call_with_local_embedder(step: Callable[[OnnxEmbedder], None]) -> None:
+    """Call ``step`` with the site's embedder, if it runs in this process.
 
     Errors are only logged, because /readyz reports them too.
     """

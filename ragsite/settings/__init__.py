@@ -20,7 +20,7 @@ from ragsite.settings.slack import *
 refuse_removed_settings()
 VERSION = "0.1.0"
 
-SECRET_KEY = env.read_string("SECRET_KEY") or env.kept_secret_key(DATA_DIR)
+SECRET_KEY = env.read_string("SECRET_KEY") or env.load_or_create_secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.read_names("SECRET_KEY_FALLBACKS")
 DEBUG = False
 ALLOWED_HOSTS = env.read_names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -99,7 +99,7 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# The translations of all apps are here, because Django and other packages translate some words differently.
+# All apps' translations are here, because Django and other packages translate some words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 FORMAT_MODULE_PATH = ["ragsite.formats"]
 TIME_ZONE = env.read_string("TIME_ZONE", "UTC")
@@ -107,7 +107,7 @@ TIME_ZONE = env.read_string("TIME_ZONE", "UTC")
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers then refuse plain HTTP to the site and its subdomains for a year.
+# For a year, browsers then refuse plain HTTP to the site and its subdomains.
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and env.read_flag("HSTS_SUBDOMAINS", True)
 SECURE_HSTS_PRELOAD = SECURE_HSTS_INCLUDE_SUBDOMAINS
@@ -126,4 +126,4 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# The policy requires that htmx builds no code from strings and injects no style.
+# The content security policy allows htmx neither to build code from strings nor to inject styles.

@@ -8,10 +8,10 @@ from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# The most time from the question to the saved answer. A local model writes one answer at a time, so questions wait
+# Seconds from the question to the saved answer, at most. A local model writes one answer at a time, so questions wait
 # longer for it.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
-# One web server writes this many answers at once. ANSWERS_WAITING more questions may wait.
+# One web server writes this many answers at once, and lets ANSWERS_WAITING more questions wait.
 ANSWERS_AT_ONCE = max(1, env.read_number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
 ANSWERS_WAITING = 8 if LOCAL_MODEL else 32
 CALLER_SHARE = 0.25
@@ -23,12 +23,12 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.read_flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.read_flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# If small models may refuse, they refuse half of the answerable questions (ADR 48).
+# Small models that may refuse do so for half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.read_flag("CHAT_MODEL_MAY_REFUSE", False)
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer. The language model of these settings judges too. It has its own settings, because the model
-# that writes the answers would judge them too well.
+# Rules judge every answer; the language model of these settings judges a sample. It should differ from the model that
+# writes the answers, which would judge them too well.
 JUDGE_BASE_URL = env.read_string("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.read_string("JUDGE_API_KEY")
 JUDGE_MODEL = env.read_string("JUDGE_MODEL")

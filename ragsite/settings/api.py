@@ -6,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ragsite.settings import env
 
-# The allowed rate of questions for each caller. The rate of searches is twice this rate.
+# Questions that each caller may ask. Twice as many searches are allowed.
 ASK_RATE = env.read_string("ASK_RATE", "60/min")
 if not (_rate := re.fullmatch(r"([0-9]+)/(s|m|h|d)[a-z]*", ASK_RATE)):
     raise ImproperlyConfigured(f"ASK_RATE must be a rate such as 60/min, not {ASK_RATE!r}.")
@@ -14,7 +14,7 @@ _questions, _period = int(_rate[1]), _rate[2]
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        # This class comes first, because the first class decides that a request without credentials gets 401 and not
+        # DRF takes the status for a request without credentials from the first class. With this one, it is 401 and not
         # 403.
         API_KEY_AUTHENTICATION,
         "rest_framework.authentication.SessionAuthentication",
@@ -25,8 +25,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
-    # The number of trusted proxies in front of the site. Client addresses that other senders name in a header are
-    # ignored.
+    # The number of trusted proxies in front of the site. Addresses in headers of other senders are ignored.
     "NUM_PROXIES": env.read_number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",

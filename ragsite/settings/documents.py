@@ -25,14 +25,14 @@ if FILES_S3_BUCKET := env.read_string("FILES_S3_BUCKET", ""):
             # or from the folder ~/.aws.
         },
     }
-# If less disk space than this is free, documents are refused. If PostgreSQL cannot write, it stops, and then documents
-# cannot be read either.
+# Documents are refused if less disk space than this is free. PostgreSQL stops if it cannot write, and then nobody can
+# read documents either.
 DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.read_number("DOCUMENT_MAX_MIB", 50) * 2**20
-# The limit for all files of one request together. Django writes them to temporary files before any view runs.
+# The limit for all files of a request together. Django writes them to temporary files before a view runs.
 REQUEST_MAX_BYTES = 500 * 2**20
 DOCUMENT_MAX_PASSAGES = 50_000
-# If the metadata of a document has this key, only members of the groups in its value see the document.
+# The key in a document's metadata whose value names groups. Only their members see the document.
 DOCUMENT_GROUPS_KEY = "groups"
 SANDBOX_REQUIRED = env.read_flag("SANDBOX_REQUIRED", False)
 EXTRACTION_MEMORY_MIB = 1024
@@ -43,10 +43,10 @@ OCR_TURN_SECONDS = 300.0
 QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = 1
 
-# Folders that sources may read, and hosts of the site's own network to which sources may connect.
+# The folders that imports (sources) may read, and the hosts of the site's own network to which they may connect.
 SOURCE_FOLDERS = [Path(folder) for folder in env.read_names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.read_names("SOURCE_PRIVATE_HOSTS")
 SOURCE_TIMEOUT_SECONDS = 20.0
-# Connectors are code of other people. They connect to the network themselves, so SOURCE_PRIVATE_HOSTS does not limit
+# Connectors are code of other people, which connects to the network itself. So SOURCE_PRIVATE_HOSTS does not limit
 # them.
 SOURCE_CONNECTORS = env.read_flag("SOURCE_CONNECTORS", False)

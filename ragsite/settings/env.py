@@ -54,7 +54,7 @@ def read_pairs(name: str) -> dict[str, str]:
     return result
 
 
-def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
+def read_two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
     """Return two comma-separated numbers, each 0 or more, or the defaults ``first`` and ``second``."""
     given = read_names(name) or [str(first), str(second)]
     try:
@@ -67,7 +67,7 @@ def two_numbers(name: str, first: float, second: float) -> tuple[float, float]:
 
 
 def read_https_url(name: str) -> str:
-    """Return the address in a setting. The address must use HTTPS, unless it is on this machine."""
+    """Return the address in a setting. It must use HTTPS, unless it is on this machine."""
     value = read_string(name).rstrip("/")
     parts = urlsplit(value)
     if value and parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1"):
@@ -75,10 +75,10 @@ def read_https_url(name: str) -> str:
     return value
 
 
-def mail_server(name: str) -> tuple[str, int, str, str]:
-    """Return host, port, user and password of ``smtp://user:password@host:587``.
+def read_mail_server(name: str) -> tuple[str, int, str, str]:
+    """Return host, port, user and password of a setting like ``smtp://user:password@host:587``.
 
-    If it is not set, the host is empty.
+    Without a value, the host is empty.
     """
     parts = urlsplit(read_string(name))
     try:
@@ -86,12 +86,12 @@ def mail_server(name: str) -> tuple[str, int, str, str]:
     except ValueError:
         host, port = "", 0
     if read_string(name) and not (parts.scheme == "smtp" and host):
-        # The message does not repeat the value, because it may contain a password.
+        # The value may contain a password, so the message does not repeat it.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
 
-def kept_secret_key(data_dir: Path) -> str:
+def load_or_create_secret_key(data_dir: Path) -> str:
     path = data_dir / "secret_key"
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -99,13 +99,13 @@ def kept_secret_key(data_dir: Path) -> str:
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)  # fails if another process was faster; its key is used then
+            os.link(fresh, path)  # This fails if another process was faster. Its key is then used.
         fresh.unlink()
     return path.read_text()
 
 
 class DatabaseParameters(TypedDict):
-    """Parameters of Django's database connection. ``OPTIONS`` come from the query of the database URL."""
+    """Parameters of Django's database connection. ``OPTIONS`` come from the query string of the database URL."""
 
     NAME: str
     USER: str
@@ -115,7 +115,7 @@ class DatabaseParameters(TypedDict):
     OPTIONS: dict[str, str | int]
 
 
-def database_parameters(url: str) -> DatabaseParameters:
+def parse_database_url(url: str) -> DatabaseParameters:
     parts = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     return {
         "NAME": str(parts.pop("dbname", "ragsite")),

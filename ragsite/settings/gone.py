@@ -1,4 +1,4 @@
-"""Settings that no longer exist. If one is still set, the site does not start and says what replaced it."""
+"""Settings that no longer exist. If one of them is set, the site does not start, and says what replaced it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GONE = {name: now for now, names in _NOW.items() for name in names.split()}
 
 
 def refuse_removed_settings() -> None:
-    """Raise ImproperlyConfigured if a setting that no longer exists is set."""
+    """Raise ImproperlyConfigured if the environment has a setting that no longer exists."""
     for name, now in GONE.items():
         if env.read_string(name):
             raise ImproperlyConfigured(

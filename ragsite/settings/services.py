@@ -18,7 +18,7 @@ database_url = EMBEDDED_POSTGRES.url if EMBEDDED_POSTGRES else DATABASE_URL
 DATABASES: dict[str, dict[str, object]] = {
     "default": {
         "ENGINE": "ragsite.postgres.backend",
-        **env.database_parameters(database_url),
+        **env.parse_database_url(database_url),
         "CONN_HEALTH_CHECKS": True,
         # The processes of the web server use a pool instead (ragsite/processes/web.py).
         "CONN_MAX_AGE": None,
@@ -26,11 +26,11 @@ DATABASES: dict[str, dict[str, object]] = {
 }
 
 CACHES: dict[str, dict[str, str | dict[str, int]]] = {
-    # This cache is shared by all processes, because allauth counts attempts to sign in here.
+    # All processes share this cache, because allauth counts sign-in attempts here.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
-        # The cache is large. If it were small, a caller could fill it and so remove the counts of others.
+        # In a small cache, a caller could remove the counts of others by filling it.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -39,23 +39,23 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
 CELERY_BROKER_URL = env.read_string("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
-    # This must be longer than any task may run. Otherwise the broker would give a running task to a second worker.
+    # No task may run this long. Otherwise the broker would give a running task to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
-        # The address is given as keywords, because pgmq does not find a Unix socket in a URL.
+        # pgmq does not find a Unix socket in a URL, so the address is given as keywords.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        # pgmq must not wait for tasks in one queue, because this would delay the other queues. On an idle site, the
-        # polls take 3.6 % of a core.
+        # A wait for tasks in one queue would delay the other queues. Without it, the polls of an idle site take 3.6 %
+        # of a core.
         "wait_time_seconds": 0,
         "polling_interval": 0.5,
         "pool_size": 4,
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # The default values are too large. The tasks of a killed worker had not returned after 45 seconds.
+    # With the larger default values, the tasks of a killed worker had not returned to the queue after 45 seconds.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
@@ -66,8 +66,8 @@ QUEUES = {
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes tasks from all these queues. During an update, processes of the old release send
-# tasks to `celery`.
+# A worker without `--queues` takes tasks from all these queues. The queue `celery` gets tasks from processes of the old
+# release during an update.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -99,8 +99,8 @@ CELERY_BEAT_SCHEDULE: dict[str, ScheduledTask] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # A task that is late by this time is dropped, because the next one does the same. The time is long, because clocks
-    # may differ by minutes.
+    # A task that starts later than this is dropped, because the next one does the same. Clocks may differ by minutes,
+    # so the time is long.
     _entry["options"] = {"expires": 900.0}
 
 OTEL_ENDPOINT = env.read_string("OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -16,7 +16,7 @@ from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# Slack allows 3000 characters for a section, and 50 blocks for a message. The limits here are lower.
+# These limits are below Slack's: 3000 characters for a section, and 50 blocks for a message.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -34,7 +34,10 @@ def write_link(address: str, label: str) -> str:
 
 
 def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
-    """Convert Markdown to Slack's format. ``cited`` has an address for each marker. Only ``addresses`` become links."""
+    """Convert Markdown to Slack's format.
+
+    ``cited`` maps markers (``[1]``) to addresses. Only ``addresses`` become links.
+    """
     env = {
         "markers": set(cited),
         "link": lambda marker, _at: write_link(cited[marker], f"[{marker}]"),
@@ -45,9 +48,9 @@ def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection
 
 @dataclass(slots=True)
 class _Writer:
-    """The state of a conversion to Slack's format: the open lists, and the rows of a table.
+    """The state of a conversion to Slack's format: the lists that are open, and the rows of a table.
 
-    Each open list has the number of its next item, or None for bullets.
+    An open list is stored as the number of its next item, or None for bullets.
     """
 
     lists: list[int | None] = field(default_factory=list)
@@ -128,7 +131,7 @@ def _write_code(text: str) -> str:
 
 
 def split_sections(text: str) -> list[str]:
-    """Split a text into parts that fit into a section of a message. Each part of a code block gets its own fences."""
+    """Split a text into parts that fit into a section of a message. A cut code block is closed and opened again."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
         for piece in _cut_line(line):

@@ -50,8 +50,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
     from slack_bolt.authorization import AuthorizeResult
 
     def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        # If this function were missing, Bolt would ask Slack for the same data, and drop the message if Slack does not
-        # respond.
+        # Without this function, Bolt would ask Slack for these data, and drop the message if Slack does not respond.
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, bot_token=token)
 
     app = App(
@@ -71,7 +70,6 @@ def _build_app(token: str, secret: str, _url: str) -> App:
 @csrf_exempt
 @require_POST
 def events(request: HttpRequest) -> HttpResponse:
-    """Handle an event that Slack sends over HTTP, if its signature is valid."""
     if not (settings.SLACK_BOT_TOKEN and settings.SLACK_SIGNING_SECRET):
         raise Http404
     from slack_bolt.adapter.django.handler import to_bolt_request, to_django_response
@@ -81,7 +79,7 @@ def events(request: HttpRequest) -> HttpResponse:
 
 
 def receive_event(event: Mapping[str, Any]) -> None:
-    """Store the question of a message. If Slack delivers the message again, nothing changes."""
+    """Store the question in a message from Slack. A message that Slack sends again changes nothing."""
     channel, sent_at = str(event.get("channel", "")), str(event.get("ts", ""))
     is_direct = event.get("channel_type") == "im" and channel.startswith("D")
     is_for_us = is_direct or event["type"] == "app_mention"

@@ -47,7 +47,7 @@ _METADATA = "ragsite_question"
 class Asker:
     """The rights of a person who asks in Slack: an account, the collection to search, and the language.
 
-    ``caller`` is the account or person whose number of questions is limited.
+    ``caller`` is the account or person whose limit of questions applies.
     """
 
     user: AnyUser
@@ -58,23 +58,23 @@ class Asker:
 
 
 class NotAnswered(Exception):
-    """An error: the question cannot be answered. The user who asked reads the message."""
+    """An error: the question cannot be answered. The asker reads the message."""
 
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the key of the cache for a caller. Here ``request`` is the caller and not a request."""
+        """Return the cache key of a caller. ``request`` is the caller here, because there is no request."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 
 def is_member(person: Mapping[str, Any], team: str) -> bool:
-    """Return whether the person is an active member of the site's own workspace, and not a program."""
+    """Return whether the sender is an active member of the site's own Slack workspace, and a person."""
     others = ("is_bot", "is_app_user", "is_stranger", "deleted")
     return person.get("team_id") == team and not any(person.get(name) for name in others)
 
 
 def find_account(person: Mapping[str, Any], team: str) -> User | None:
-    """Return the active account with the confirmed e-mail address of a member; None if there is none."""
+    """Return the active account with the confirmed e-mail address of a Slack member; None if there is none."""
     address = str((person.get("profile") or {}).get("email") or "")
     if not is_member(person, team) or not address or person.get("is_email_confirmed") is not True:
         return None
@@ -105,9 +105,9 @@ class Replies:
                 RECEIVED.clear()
 
     def answer(self, question: SlackQuestion) -> None:
-        """Answer a leased question.
+        """Answer a question that this process has leased (reserved).
 
-        If this fails, another attempt follows. After the last attempt, report to the user.
+        After a failure, another attempt follows. After the last one, the asker gets a message.
         """
         try:
             with heartbeat(question):
@@ -156,8 +156,8 @@ class Replies:
                 user = account or user
                 note = "" if account else _("Your address in Slack has no account here: only public documents count.")
             elif name:
-                # In a channel, all members read the answer, so the rights of the person who asks must not decide. The
-                # channel's own account is used instead.
+                # All members of a channel read the answer, so the asker's rights must not decide. The channel's own
+                # account is used instead.
                 user = self._find_channel_account(name) if is_member(person, self._team) else user
                 note = _("Answered from documents that this channel may read.")
             else:
@@ -182,10 +182,7 @@ class Replies:
         return account or AnonymousUser()
 
     def _announce(self, question: SlackQuestion) -> None:
-        """Post the message that the site is searching.
-
-        After a crash, the message of the earlier attempt is used again.
-        """
+        """Post a message that the site is searching. After a crash, the message of the last attempt is used again."""
         if question.reply:
             return
         reply = self._find_reply(question) if question.attempts > 1 else ""
@@ -229,8 +226,8 @@ class Replies:
                 message = _("Too many questions at once. Please try again in %(seconds)d seconds.")
                 raise BudgetSpent(message % {"seconds": wait}, wait)
             with transaction.atomic():
-                # The answer and its link to the question are stored in one transaction, so that a killed process leaves
-                # both or neither.
+                # One transaction stores the answer and its link to the question, so a killed process leaves both or
+                # neither.
                 question.lock()
                 question.answer = self._begin(question, asker)
                 question.write(answer=question.answer, text="")
@@ -243,7 +240,7 @@ class Replies:
         return asking.create_answer(
             question.text,
             user=asker.user,
-            # The session key of a browser is hexadecimal, so no browser can have this key.
+            # Session keys of browsers are hexadecimal, so no browser can have this key.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,
@@ -268,7 +265,7 @@ class Replies:
 
 
 def lease_questions(most: int) -> list[SlackQuestion]:
-    """Lease at most ``most`` waiting questions, oldest first."""
+    """Lease (reserve) at most ``most`` waiting questions, and return them, oldest first."""
     rows = SlackQuestion.objects.filter(status=SlackQuestion.Status.WAITING).select_related("answer__conversation")
     waiting = SlackQuestion.waiting().values_list("pk", flat=True)[: max(0, most)]
     taken = (acquire_lease(rows, pk) for pk in waiting)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
-from bench.speed.answer_stages import WARM_UP, StageRun, run
+from bench.speed.answer_stages import WARM_UP, StageRun, measure_answer_stages
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
@@ -36,7 +36,7 @@ class Command(MeasuringCommand, PreparedCommand):
             questions = [each["question"] for each in json.loads(options["file"].read_text())["questions"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UnreadableTestSet(f"{options['file']} cannot be read as questions: {error}") from error
-        return run(questions[: WARM_UP + options["limit"]], options["collection"], report)
+        return measure_answer_stages(questions[: WARM_UP + options["limit"]], options["collection"], report)
 
     def as_markdown(self, measured: StageRun) -> str:
         total, first = measured.total(), measured.first_token()

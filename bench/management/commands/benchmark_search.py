@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
-from bench.speed.search_corpus import load, load_real, remove
-from bench.speed.search_speed import DEPTH, BenchmarkRun, run
+from bench.speed.search_corpus import load_beir_corpus, load_synthetic_corpus, remove
+from bench.speed.search_speed import DEPTH, BenchmarkRun, measure_search_speed
 from evaluation.statistics import percentile
 from retrieval.management.prepared import PreparedCommand
 
@@ -43,9 +43,13 @@ class Command(MeasuringCommand, PreparedCommand):
 
     def measure(self, options: dict[str, Any], report: Report) -> BenchmarkRun:
         folder = options["real"]
-        loaded = load(options["chunks"], report) if folder is None else load_real(folder, options["chunks"], report)
+        loaded = (
+            load_synthetic_corpus(options["chunks"], report)
+            if folder is None
+            else load_beir_corpus(folder, options["chunks"], report)
+        )
         try:
-            return run(loaded, options["queries"], options["askers"], report)
+            return measure_search_speed(loaded, options["queries"], options["askers"], report)
         finally:
             if not options["keep"]:
                 remove(loaded.collection)

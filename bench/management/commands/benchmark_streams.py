@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, parse_positive, table
-from bench.speed.streams import StreamLoad, StreamRun, run
+from bench.speed.streams import StreamLoad, StreamRun, measure_streams
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
 
@@ -35,7 +35,8 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Each stream needs three files: the reader's, its connection to the web process, and one to the model.
+        # Each stream needs three open files: the reader's connection, the web process's end of it, and one to the
+        # model.
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.section = "quoted streams" if options["quoted"] else self.section
@@ -45,7 +46,7 @@ class Command(MeasuringCommand, PreparedCommand):
             raise CommandError(f"{len(self.errors)} streams failed, for example: {self.errors[0]}")
 
     def measure(self, options: dict[str, Any], report: Report) -> StreamRun:
-        measured = run(
+        measured = measure_streams(
             options["streams"],
             tokens=options["tokens"],
             token_seconds=options["token_seconds"],

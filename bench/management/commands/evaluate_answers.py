@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.answers.runs import AnswerRun, run
-from bench.answers.sets import Question, QuestionKind, off_topic, read_beir_questions, spread
+from bench.answers.runs import AnswerRun, measure_answers
+from bench.answers.sets import Question, QuestionKind, choose_evenly, choose_off_topic_questions, read_beir_questions
 from bench.beir import TestSet, read_test_set
-from bench.corpora import choose_configuration, load
+from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_figure, parse_positive, table
 from evaluation.statistics import Interval, round_figures
@@ -62,11 +62,13 @@ class Command(MeasuringCommand, PreparedCommand):
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
-            collection = load(test_set, configuration=choose_configuration(test_set), chunked=False, report=report)
+            collection = load_collection(
+                test_set, configuration=choose_configuration(test_set), chunked=False, report=report
+            )
             asked = _choose_questions(
                 questions, [other for other in foreign if other.name != test_set.name], options["limit"]
             )
-            runs.append(run(test_set.name, asked, collection, report=report))
+            runs.append(measure_answers(test_set.name, asked, collection, report=report))
         return runs
 
     def as_markdown(self, runs: Sequence[AnswerRun]) -> str:
@@ -103,8 +105,8 @@ class Command(MeasuringCommand, PreparedCommand):
 
 def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
-    own = [question for kind in QuestionKind for question in spread(by_kind[kind], limit)]
-    return [*own, *off_topic(foreign, limit)]
+    own = [question for kind in QuestionKind for question in choose_evenly(by_kind[kind], limit)]
+    return [*own, *choose_off_topic_questions(foreign, limit)]
 
 
 def _format_interval(interval: Interval | None) -> str:

@@ -1,4 +1,4 @@
-"""Measure how accurate the classes of questions are, on labelled questions.
+"""Measure how often the site assigns questions to the right class, on labelled questions.
 
 A labelled question is a JSON line `{"question", "class", "language", "split"}`. The rules were written with the split
 "tuning", so only the figures of the other split show their accuracy.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.beir import naming, read_objects
+from bench.beir import name_place_in_errors, read_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, table
 from evaluation.exceptions import UnreadableTestSet
@@ -89,10 +89,9 @@ def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 
 
 def _read(path: Path) -> list[ClassifiedQuestion]:
-    """Read and classify the file's questions in order. Raises: UnreadableTestSet, which names the line."""
     questions = []
     for where, row in read_objects(path):
-        with naming(where):
+        with name_place_in_errors(where):
             text, label = row["question"], QueryClass(row["class"])
             questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify_question(text)))
     if not questions:

@@ -46,7 +46,7 @@ class Command(MeasuringCommand):
 
     def as_json(self, judged: Sequence[JudgedAnswer]) -> dict[str, Any]:
         labels = [each.answer.hallucinated for each in judged]
-        # The sign is reversed, because a low support means a likely hallucination.
+        # A low support means a likely hallucination, so the sign is reversed.
         area = auroc_interval(labels, [-each.score for each in judged])
         found = compute_marking(judged)
         return {

@@ -9,16 +9,16 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.beir import read_test_set
-from bench.corpora import choose_configuration, load
+from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
-from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, rerankers, run
+from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, measure_rankings, rerankers
 from bench.reporting import Report, format_figure, format_interval, parse_positive, table
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 from retrieval.types import SearchMethod
 
-# Almost all products use RRF, so each method is compared with it, question by question.
+# Each search method is compared with RRF, question by question, because almost all products use RRF.
 BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
@@ -67,8 +67,14 @@ class Command(MeasuringCommand, PreparedCommand):
         for test_set, configuration in zip(test_sets, configurations, strict=True):
             if unknown := test_set.unknown_documents:
                 self.stderr.write(f"{test_set.name}: {unknown} relevant documents are not in the corpus.")
-            collection = load(test_set, configuration=configuration, chunked=options["chunked"], report=report)
-            runs.append(run(test_set, collection, methods, reranker=reranker, limit=options["limit"], report=report))
+            collection = load_collection(
+                test_set, configuration=configuration, chunked=options["chunked"], report=report
+            )
+            runs.append(
+                measure_rankings(
+                    test_set, collection, methods, reranker=reranker, limit=options["limit"], report=report
+                )
+            )
         return runs
 
     def as_text(self, runs: Sequence[SetRun]) -> str:

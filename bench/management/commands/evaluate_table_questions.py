@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
-from bench.tables.questions import TableQuestion, Tally, halves, is_right, is_shown, read_questions
+from bench.tables.questions import TableQuestion, Tally, is_right, is_shown, read_questions, split_into_halves
 from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
@@ -44,7 +44,7 @@ class Command(MeasuringCommand, PreparedCommand):
             questions = read_questions(options["folder"])
         except (OSError, ValueError, KeyError) as error:
             raise CommandError(f"{options['folder']} holds no questions about tables: {error}") from error
-        half_of = halves(questions)
+        half_of = split_into_halves(questions)
         tallies: dict[str, Tally] = defaultdict(Tally)
         for question, result, shown in _ask(questions):
             half = half_of[question.table]

@@ -1,4 +1,4 @@
-"""Find web and mail addresses in texts, and bring them into one form to compare them. PURE."""
+"""Find web and mail addresses in texts, and bring them into one form to compare them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ENDS_ADDRESS = re.compile(r"[\s<>\"`|\]\\^{}\u0000-\u001f]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"`|\]\\^{}]{1,2048}|\bwww\.[^\s<>\"`|\]\\^{}]{1,2048}", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _PUNCTUATION = ".,;:!?'*_~)"
-# `quote` leaves these characters unchanged: reserved ones, and the "%" of characters that are encoded already.
+# `quote` must not encode these characters: reserved ones, and the "%" of characters that are encoded already.
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def normalize_address(address: str) -> str:
-    """Return the address in canonical form; empty if a reader's browser must not follow it.
+    """Return a web or mail address in canonical form, to compare it; empty if a reader's browser must not open it.
 
-    Rejected are addresses with a user name, with characters that browsers rewrite, and with a scheme other than http,
-    https and mailto.
+    That is the case for an address with a user name, with characters that browsers rewrite, or with a scheme other than
+    http, https and mailto.
     """
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""

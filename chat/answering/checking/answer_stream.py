@@ -1,7 +1,7 @@
 """Turn a model's text into the text to show, while the model is still writing.
 
-The shown text has the site's markers, and no links to addresses that the sources do not contain. The model's own text
-is stored unchanged. The division into pieces does not change the result.
+The shown text has the site's markers (``[1]``) in place of the model's citations, and no links to addresses that the
+sources do not contain.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# If a text of the model shares this many letters and digits (about eight words) with the rules in the prompt, it
-# reveals the rules.
+# An answer that shares this many letters and digits in a row (about eight words) with the rules in the prompt would
+# reveal the rules.
 LONGEST_SHARED = 40
-# A model loops if it repeats a sentence of at least FEWEST_REPEATED_CHARACTERS MOST_REPEATS times, or a text of at most
-# LONGEST_CYCLE characters MOST_CYCLES times.
+# A model is stopped because it loops in two cases. It has written the same sentence MOST_REPEATS times, and the
+# sentence has at least FEWEST_REPEATED_CHARACTERS. Or its text ends with MOST_CYCLES copies of a text that has at most
+# LONGEST_CYCLE characters.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# LONGEST_OPEN: if a sentence is longer than this and has no end yet, it is shown without markers. LOOKS_AGAIN: an
-# unfinished sentence is checked again after it grew by 1/LOOKS_AGAIN.
+# A sentence with more than LONGEST_OPEN characters is shown before its end, without markers. An unfinished sentence is
+# checked again each time it has grown by 1/LOOKS_AGAIN of its length, so that the work stays small.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 LONGEST_TEXT = 1_000
 # A model may repeat a text with fewer characters than this on purpose, such as "Yes, both do."
@@ -70,8 +71,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """Converts a model's text into the text to show, piece by piece.
 
-    Only addresses that ``sources`` contain are linked. First sentences that repeat an answer in ``history`` are left
-    out, because small models repeat them. ``declines`` is True if the finished text is a refusal with NO_ANSWER.
+    Only addresses that ``sources`` contain are linked. Small models repeat an answer from ``history`` at the beginning,
+    so these sentences are left out. ``declines`` is True if the model refused with NO_ANSWER, the word from the prompt.
     """
 
     def __init__(
@@ -100,8 +101,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Four offsets in `written`: the beginning of the shown text, the end of skipped repeated sentences, the end of
-        # the complete sentences, and the end of the text shown so far.
+        # Four offsets in `written`, the model's text: where the shown text begins, where the skipped repetitions end,
+        # where the last complete sentence ends, and where the text shown so far ends.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -147,9 +148,9 @@ class AnswerStream:
         return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text names the site's function or quotes the prompt's rules.
+        """Raise AnswerWithheld if the text quotes the prompt's rules, or names the function offered to the model.
 
-        A name or text that a source contains too is allowed.
+        The same words are allowed if a source, the question or an earlier answer contains them.
         """
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
@@ -293,9 +294,9 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the part of ``written`` between ``_shown`` and ``end``, with its markers and links edited.
+        """Return the next text to show, up to the offset ``end`` at most, with markers and links edited.
 
-        The part ends before ``end`` if following text may still change it. ``_shown`` moves to its end.
+        It ends earlier if text that is still to come may change the rest.
         """
         if self._must_wait() and not is_end:
             return ""
@@ -303,11 +304,12 @@ class AnswerStream:
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # A model may write NO_ANSWER after other text, when a function's result did not help.
+            # A model may also write NO_ANSWER as its last line, after it called a function without success.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._move_late(edit) for edit in self._edits]
-        # The prompt writes brackets in documents as ⟦ ⟧, so they become [ ] again if the model quotes them.
+        # The prompt shows [1] in a document as ⟦1⟧, so that it is no marker. If the model quotes it, it becomes [1]
+        # again.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:

@@ -20,13 +20,12 @@ logger = logging.getLogger(__name__)
 # If the cosine of two sentences in different languages is at least this, they have the same meaning.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
-# If no single source supports a sentence, this many of the likeliest sources are combined into pairs.
 MOST_PAIRED = 4
 SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources that support a sentence. Sources in the model's prompt (``prompted``) are preferred.
+    """Finds the sources that support a sentence, and prefers sources that the model's prompt contains (``prompted``).
 
     ``encode`` returns a unit vector for each text, to compare texts in different languages. It raises RagsiteError.
     """
@@ -81,10 +80,6 @@ class Attributor:
         return ()
 
     def _find_source_of_words(self, sentence: str) -> tuple[int, ...]:
-        """Return the marker of the first source that contains all words of a short sentence, such as a name.
-
-        It is () if there is no such source.
-        """
         words = set() if sentence.rstrip(" *_`").endswith((":", "?")) else set(find_stems(sentence))
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])

@@ -1,4 +1,4 @@
-"""Find citations in the different forms in which models write them. PURE."""
+"""Find citations in the different forms in which models write them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from retrieval.text.word_lists import fill_in, read_words
 
 _NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# The AMBIGUOUS forms can also be exponents or remarks. They are citations only if the source with this number supports
-# the sentence.
+# Brackets of the AMBIGUOUS forms may also be exponents or remarks. They count as a citation only if the source with
+# their number supports the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -49,8 +49,6 @@ _CLAUSES = read_words("answers", "clauses")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A citation that the model wrote at ``text[start:end]``, with the numbers of the cited sources."""
-
     start: int
     end: int
     numbers: tuple[int, ...]
@@ -60,9 +58,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations found in a part of a text that still grows.
+    """The citations found in the first part of a text that is still being written.
 
-    The text from the offset ``undecided`` on may still become a citation.
+    The text from the offset ``undecided`` on may become a citation when more text arrives.
     """
 
     found: tuple[Reference, ...]
@@ -72,10 +70,10 @@ class References:
 def find_references(
     text: str, known: Collection[int], is_in_sources: Callable[[str], bool], *, is_end: bool
 ) -> References:
-    """Return the citations in a text. If ``is_end`` is false, more text may follow.
+    """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    Brackets that the text copies from a document are not citations. ``is_in_sources`` returns whether a bracket occurs
-    in the sources together with the word before it.
+    A bracket that was copied from a document is not a citation: ``is_in_sources`` returns whether the sources contain
+    it together with the word before it.
     """
     prose = text
     for code in find_code(text):
@@ -133,8 +131,8 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        # A number directly behind a digit or a short word is an exponent. The number 1 is not, because an exponent of 1
-        # is useless.
+        # A number directly behind a digit or a short word is an exponent. Only 1 is not: nobody writes an exponent of
+        # 1.
         is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES

@@ -1,4 +1,4 @@
-"""Finds the site's markers in an answer (``[1]``) and the sentences that they support. PURE."""
+"""Find the site's markers in an answer (``[1]``) and the sentences that they support."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def blank_code(text: str) -> str:
 
 
 def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return the text with the ordered spans replaced by spaces of equal length; line ends stay."""
+    """Return the text with spaces in place of the characters in the ordered ``spans``. Line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -74,7 +74,7 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Return the offset in the text after which more text could still complete a piece of code or a marker."""
+    """Return the offset of an unfinished piece of code or marker at the end of a text; the text's length if none."""
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
@@ -108,9 +108,9 @@ def quote_for_answer(text: str) -> str:
 
 
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
-    """Return an answer's text without its markers.
+    """Return an answer's text without its markers (``[1]``).
 
-    None for ``markers`` means that the site wrote the text, so every ``[n]`` is a marker.
+    If ``markers`` is None, their places are unknown, so every ``[n]`` counts as a marker.
     """
     pieces = []
     at = 0
@@ -148,9 +148,9 @@ def find_markers(text: str) -> list[Marker]:
 
 
 def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
-    """Yield each marker of an answer with the words that it supports, a sentence before it or a part of one.
+    """Yield each marker of an answer with the sentence, or the part of a sentence, before it.
 
-    If a marker follows another marker directly, or is alone in a paragraph, it supports the text before them.
+    Markers without text between them have the same words.
     """
     words = ""
     for start, end in _split_pieces(text):
@@ -201,10 +201,9 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 
 
 def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
-    """Return the sentences, list items and table rows of an answer in order, each with the numbers that it cites.
+    """Return an answer's sentences, list items and table rows in order, each with the source numbers it cites.
 
-    Headings, heads of tables and fenced code are left out, because a comparison of words cannot show whether code is
-    right.
+    ``groups`` are the markers in the text. Headings, heads of tables and fenced code are left out.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = blank_spans(text, blocks)

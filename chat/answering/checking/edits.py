@@ -1,14 +1,12 @@
-"""The edit that changes a model's text for display. PURE."""
-
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """A replacement of one range of a model's text, from ``start`` to ``end``, by ``text``.
+    """A change of a model's text: ``text`` replaces the range from ``start`` to ``end``.
 
-    If ``cites`` is true, it changes only markers such as ``[1]``: ``text`` has only markers, or is empty.
+    If ``cites`` is true, ``text`` consists only of markers such as ``[1]``, or is empty.
     """
 
     start: int

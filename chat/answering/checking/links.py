@@ -1,4 +1,4 @@
-"""Disable those addresses in a model's answer that no source contains. PURE.
+"""Disable those addresses in a model's answer that no source contains.
 
 A disabled address is shown as plain text by this site and by API clients that render Markdown. Code gets no exception,
 because programs differ on where code begins. Only these places are changed:
@@ -63,7 +63,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset between ``begin`` and ``end`` before which no following text can change the links."""
+    """Return the last offset from ``begin`` to ``end`` up to which the links cannot change when more text arrives."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
@@ -85,7 +85,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return what to show for the character at ``at``, which may begin an address, and the offset to continue from."""
+    """Return the text to show for the character at ``at``, which may begin an address, and the offset to go on from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
@@ -185,5 +185,5 @@ def _disable_text(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # "](", "][" and "]:" would create a link, so a space separates them.
+    # "](", "][" and "]:" would create a link, so a space is put between the two signs.
     return re.sub(r"\](?=[(\[:])", "] ", broken)

@@ -1,4 +1,4 @@
-"""Estimates the probability that the cited passages support a sentence. PURE."""
+"""Estimate the probability that the cited passages support a sentence."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
-# _CITED matches citations, also citations of sources that do not exist. _PARTICLE matches the "No," of a reply such as
-# "No, it is open", because this "No" does not negate the sentence after it.
+# _CITED also matches numbers of sources that do not exist. _PARTICLE matches the "No," of a reply such as "No, it is
+# open": it does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# After a sign that _ENDING matches, every word begins with a capital, so there the capital does not show a name. The
-# full stop of a title such as "Dr." does not count as such a sign.
+# A capital after a sentence's end (_ENDING) does not show a name, because every sentence begins with one. The full stop
+# of a title such as "Dr." does not end a sentence.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -71,8 +71,8 @@ _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining"))
 class Assertion:
     """The parts of a sentence that can be checked against sources.
 
-    ``words`` are in order, with repeats. ``names`` are the stems of words with a capital that do not begin a sentence.
-    Each element of ``numbers`` contains the possible values of one number.
+    ``words`` are in order, with repeats. ``names`` are the stems of capitalised words within the sentence. Each element
+    of ``numbers`` contains the values that one number can mean: "1,234" is 1234 or 1.234.
     """
 
     text: str
@@ -82,9 +82,9 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """Return what the sentence asserts; None for questions, greetings, lead-ins and refusals.
+    """Return the parts of a sentence that sources can support; None for questions, greetings and refusals.
 
-    A number in brackets is part of the assertion, unless it is a citation at the end of a clause.
+    It is also None for a sentence that ends with a colon.
     """
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
@@ -191,7 +191,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 class SentenceMatch:
     """A sentence of a passage that is compared with an assertion.
 
-    The passage's sentence contains ``share`` of the assertion's words by weight, 0 to 1.
+    ``share``, from 0 to 1, is the part of the assertion's words that the sentence contains; rare words count more.
     """
 
     passage: EvidencePassage
@@ -207,15 +207,15 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support than this is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good
-# sentences that WEIGHTS was fitted to (46 % and 8 % with a threshold of 0.7). An unsupported number, name or negation
-# always lowers the support below this threshold.
+# A sentence with less support than this is marked as doubtful and is not cited. Of the sentences to which WEIGHTS was
+# fitted, these are 64 % of the bad and 13 % of the good ones (46 % and 8 % with 0.7). An unsupported number, name or
+# negation always lowers the support below this threshold.
 THRESHOLD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSupport:
-    """A number from 0 to 1 that says how well the sources support a sentence of the answer.
+    """How well the sources support a sentence of the answer, from 0 to 1.
 
     ``match`` is the most similar sentence of a passage, if any.
     """
@@ -230,8 +230,8 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Two sentences can contradict each other only if one of them contains at least this share of the other one's words, by
-# weight.
+# Sentences about different subjects cannot contradict each other. Two sentences have the same subject if one of them
+# contains at least this share of the words of the other; rare words count more.
 SAME_SUBJECT = 0.7
 
 
@@ -242,9 +242,9 @@ class SupportScorer:
         self._holders = Counter(stem for passage in passages for each in passage.sentences for stem in each.stems)
 
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
-        """Return how well the passages with these ``markers`` support a sentence; None if it asserts nothing.
+        """Return how well the passages cited by ``markers`` support a sentence; None if the sentence asserts nothing.
 
-        If ``markers`` is empty, all passages are compared, and the result contains the reason for doubt `uncited`.
+        If ``markers`` is empty, all passages are compared, and `uncited` is added to the reasons for doubt.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -278,11 +278,11 @@ def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> flo
 def _measure_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return three measures of doubt about an assertion, from 0 (no doubt) to 1, in the order of WEIGHTS.
+    """Return three reasons to doubt an assertion, each from 0 (no doubt) to 1, in the order of WEIGHTS.
 
     1. The share of the assertion's words that no passage contains.
     2. The share of its pairs of neighbouring words that are not neighbours in any passage.
-    3. One minus the share of its words, by weight, that the best two consecutive sentences of a passage contain.
+    3. The share of its words, by weight, that are missing in the best two consecutive sentences of a passage.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
@@ -316,16 +316,18 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# Logistic regression on 2,228 sentences of 408 answers, the tuning part of RAGTruth's question answering (Niu et al.,
-# "RAGTruth: A Hallucination Corpus", ACL 2024); people marked 8 % of them as unsupported. Results:
-# docs/adr/0012-support-of-sentences.md.
+# The weights of a logistic regression on 2,228 sentences of 408 answers. They are the tuning part of RAGTruth's
+# question answering (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024), where people marked 8 % of the
+# sentences as unsupported. Results: docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# The probability that a sentence is supported is multiplied by these factors. People marked 62 % of the sentences with
-# an unknown number as unsupported, and 28 % of those with an unknown name. The factor of a name is below 1 - 0.28, so
-# that a name alone makes a sentence doubtful. Contradictions are rare: 3 of 1,000 good sentences seem to contradict
-# their sources, and 94 of 100 do after a `not` is inserted.
+# Each of these reasons for doubt multiplies the probability that a sentence is supported.
+#
+# NUMBER, NAME: people marked 62 % of the sentences with an unknown number as unsupported, and 28 % of those with an
+# unknown name. The factor of a name is lower than these 28 % justify, so that a name alone makes a sentence doubtful.
+#
+# NEGATION: 3 of 1,000 good sentences seem to contradict their sources; after a `not` is inserted, 94 of 100 do.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
@@ -334,7 +336,8 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    The reasons are treated as independent (noisy-or).
+    ``shares`` are the three values from :func:`_measure_doubts`. Each of the ``doubts`` multiplies the support by its
+    factor, as if the doubts were independent.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
@@ -344,9 +347,8 @@ def estimate_support(
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence is supported, which is the product of the supports.
+    """Return the probability that every sentence of an answer is supported: the product of ``supports``, or 1.
 
-    It is 1 if there are no sentences. The product ranks answers better (AUROC 0.83) than the mean (0.80) and the worst
-    sentence (0.81).
+    The product ranks answers better (AUROC 0.83) than the mean (0.80) and the worst sentence (0.81).
     """
     return math.prod(supports)

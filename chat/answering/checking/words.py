@@ -1,4 +1,4 @@
-"""Find content words, numbers and negations in English and Dutch texts. PURE."""
+"""Find content words, numbers and negations in English and Dutch texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def _find_stems(text: str) -> tuple[str, ...]:
 def _find_stems_of_run(run: str) -> tuple[str, ...]:
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
-        # A word without inner capitals is no identifier, so it is not split.
         word = word.lower()
         return () if word in _STOP_WORDS else (_stem(word),)
     words = _WORD.findall(expand_identifiers(run).lower())
@@ -86,7 +85,7 @@ def iterate_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]
 
 
 def compute_stem_weight(holders: int, texts: int) -> float:
-    """Return the weight of a stem that occurs in ``holders`` of ``texts`` texts; a rare stem weighs more."""
+    """Return the weight of a stem that occurs in ``holders`` of all ``texts`` texts; a rarer stem weighs more."""
     return math.log1p((texts + 1) / (0.5 + holders))
 
 
@@ -104,7 +103,7 @@ _NUMBER_WORDS = {
 def parse_number_values(number: str) -> frozenset[str]:
     """Return the values that a number in digits can mean in English and in Dutch.
 
-    ``1,234`` is 1234 or 1.234, and ``1.234,5`` is 1234.5. Times and versions are returned unchanged.
+    ``1,234`` is 1234 or 1.234; ``1.234,5`` is 1234.5. Times and versions are returned unchanged.
     """
     values = set()
     digits = re.sub(r"[.,]", "", number)
@@ -144,20 +143,20 @@ def _strip_idle_zeros(number: str) -> str:
 
 _NEGATIONS = read_words("answers", "negations")
 _CONTRACTED = ("n't", "n’t")
-# These words are skipped, so that "not" in "It is not possible to open it" negates "open".
+# These words are skipped to find the word that is negated: "not" in "It is not possible to open it" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# A content word is near a negation if it is one of this many content words after it or before it.
+# A content word is near a negation if it is among the NEAR_AFTER content words after it or the NEAR_BEFORE before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# The negated word is searched within this many tokens of the negation ("is not to be opened").
+# The negated word is at most this many tokens after the negation, as in "is not to be opened".
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
-    """Return whether one of two texts negates a word that the other text contains without a negation.
+    """Return whether two texts contradict: one negates a word that the other one contains without a negation.
 
-    ``words`` and ``others`` are the stems of the two texts. If the other text has a negation near the word, the word
-    counts as negated there too, because Dutch also puts the negation behind the verb.
+    ``words`` are the stems of ``text``, ``others`` those of ``other_text``. A word with a negation near it counts as
+    negated, because Dutch may put the negation behind the verb.
     """
     negated, other_negated = set(find_negated_stems(text)), set(find_negated_stems(other_text))
     near, other_near = (set(find_negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))

@@ -1,5 +1,3 @@
-"""Print a cited answer. It is not saved."""
-
 from __future__ import annotations
 
 import asyncio

@@ -20,7 +20,6 @@ class Command(BaseCommand):
 
 
 async def _bridge(url: str, headers: dict[str, str]) -> None:
-    """Pass messages between the site's /mcp and standard input and output."""
     import anyio
     from mcp.client.streamable_http import streamable_http_client
     from mcp.server.stdio import stdio_server

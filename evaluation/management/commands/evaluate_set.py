@@ -32,9 +32,9 @@ from retrieval.search.profiles.profiles import (
 )
 
 WAIT_SECONDS = 1.0
-# The timeout of one question to the other product, which may read its documents again for each question.
+# Seconds for one question to the other product, which may read its documents again for each question.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait. So one of many attempts succeeds in the end.
+# A product that limits its requests says how long to wait, so one of this many attempts succeeds.
 PRODUCT_ATTEMPTS = 10
 
 
@@ -102,7 +102,6 @@ class Command(PreparedCommand):
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
     def _finish(self, run: EvaluationRun) -> None:
-        """Measure the run, or wait for the worker that measures it. If the wait is interrupted, cancel the run."""
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -114,7 +113,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # If the run is in the queue, another user requested it, so it is not cancelled.
+            # A run in the queue was requested by another user, so it is not cancelled.
             queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:
@@ -128,7 +127,7 @@ class Command(PreparedCommand):
             bar.clear()
 
     def _print_comparison(self, name: str, comparison: ProductComparison) -> None:
-        """Print the figures of both products. Only checks that need just the text of an answer are compared."""
+        """Print the figures of both products, for those checks that need only the text of an answer."""
         self.stdout.write(f"\n{'':<32} {'this site':<22} {name}")
         for measure in MEASURES[RunKind.ANSWERS]:
             ours, theirs = (

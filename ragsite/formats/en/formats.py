@@ -1,4 +1,4 @@
-"""English dates that readers of all countries understand. Django's own are American."""
+"""English date formats that readers of all countries understand. Django's own are American."""
 
 DATE_FORMAT = "j F Y"
 DATETIME_FORMAT = "j F Y, H:i"

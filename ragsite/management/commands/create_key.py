@@ -68,7 +68,7 @@ class Command(PreparedCommand):
         user = users.filter(username=name).first()
         if user is None and not may_make:
             raise CommandError(f"There is no account named {name}: give --service to make one for a program.")
-        return user or users.create_user(name)  # without a password, so that no person can sign in
+        return user or users.create_user(name)  # The account has no password, so no person can sign in with it.
 
     def _find_collections(self, slugs: list[str] | None) -> list[Collection] | None:
         if not slugs:

@@ -1,4 +1,4 @@
-"""Run Django's `migrate`, but refuse a database that the migrations of this version do not fit."""
+"""Run Django's `migrate`, unless this version's migrations do not fit the database."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
-        # The site is prepared in a child process, so that modules which only the preparation uses take no memory later.
+        # A child process prepares the site, so that modules which only the preparation uses take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare_site)
@@ -80,8 +80,8 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # Forked processes share the memory of existing objects until one writes to it. The garbage collector would
-        # write to all objects; it leaves frozen ones alone.
+        # Forked processes share the memory of existing objects until one writes to it. The garbage collector writes to
+        # all objects except frozen ones.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         return True
 
     def _tend_database(self, embedded: EmbeddedPostgres) -> None:
-        machine.keep_ballast(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
+        machine.reserve_disk_space(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         if time.monotonic() < self._database_at:
             return
         try:
@@ -112,7 +112,6 @@ class Command(BaseCommand):
                 embedded.ensure_running()
             embedded.ensure_guarded()
         except (EmbeddedPostgresError, OSError) as error:
-            # If a full disk stopped the database, it can start again once there is space.
             self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
             self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS
 

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, over the embedded server."""
+"""Django's PostgreSQL backend with a server that it starts itself."""

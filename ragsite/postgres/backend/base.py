@@ -1,4 +1,4 @@
-"""A Django database backend that starts the embedded server at the first connection."""
+"""A Django database backend that starts the site's own PostgreSQL at the first connection."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from django.db.backends.postgresql import base
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, object]) -> Any:
-        """Return a connection. If there is a pool, the connection may have been used before.
+        """Return a connection. From a pool, it may have been used before, so it is checked.
 
-        The pool's own check is not used: it asks the server each time a connection is lent, some twenty times for each
-        answer.
+        The pool's own check would query the server each time, some twenty times for each answer.
         """
         if settings.EMBEDDED_POSTGRES is not None:
             settings.EMBEDDED_POSTGRES.acquire()
@@ -29,12 +28,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def is_usable(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether an idle connection is still open. The server is asked only if it has sent something.
+    """Return whether an idle connection is still open, usually without asking the server.
 
-    If the server ends a connection, its process dies or a setting changes, the socket of the connection becomes
-    readable.
+    Only if its socket is readable, the server is asked. That is the case after the server has ended the connection, its
+    process has died, or a setting has changed.
     """
-    waiting = select.poll()  # `select.select` refuses files above 1,024
+    waiting = select.poll()  # `select.select` refuses file numbers above 1,024.
     waiting.register(connection, select.POLLIN)
     if not waiting.poll(0):
         return True

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.conversations import sharing
 from chat.curation import followed_upkeep
-from chat.curation.followed_upkeep import notice_changes, send_notice
+from chat.curation.followed_upkeep import create_change_notices, send_notice
 from chat.models import ChangeNotice, Citation, Conversation, FollowedAnswer
 from core.job_queue import enqueue_forgotten_jobs, sweeping
 from retrieval.models import Collection, DocumentText
@@ -160,7 +160,7 @@ def test_nobody_follows_the_answers_of_others(answer):
 def test_words_are_mailed_to_those_who_may_read_them_now(answer, document, change, mine):
     follow(mine, answer)
     change()
-    notice_changes()
+    create_change_notices()
     Collection.objects.filter(pk=document.collection_id).update(visibility="staff")
     assert work() == []
     assert ChangeNotice.objects.get().status == ChangeNotice.Status.DONE
@@ -192,7 +192,7 @@ def test_a_shared_answer_is_followed_by_its_reader(answer, conversation, documen
 def test_a_worker_that_dies_is_replaced_and_a_server_that_refuses_is_asked_again(answer, change, mine, monkeypatch):
     follow(mine, answer)
     change()
-    notice_changes()
+    create_change_notices()
     notice = ChangeNotice.objects.get()
 
     def refuse(_mail):

@@ -7,7 +7,7 @@ from django.test import Client
 
 from chat.conversations import sharing
 from chat.models import ApprovedAnswer, Citation, Conversation
-from chat.pages.answer_files import name_file
+from chat.pages.answer_files import build_file_name
 from retrieval.models import Collection, DocumentText
 from tests.support.asking import answered as ask_and_wait
 from tests.support.asking import client_of, saved_answer
@@ -157,4 +157,4 @@ def test_signs_of_markdown_in_a_title_are_words(conversation, document, mine):
     ("heading", "name"), [("Wat is één?", "wat-is-een.md"), ("什么", "answer.md"), ("x" * 90, "x" * 60 + ".md")]
 )
 def test_a_file_is_named_for_its_question(heading, name):
-    assert name_file(heading) == name
+    assert build_file_name(heading) == name

@@ -5,8 +5,8 @@ from django.urls import reverse
 
 from evaluation.embedder_trials import comparison, progress
 from evaluation.embedder_trials.attempts import continue_trial
-from evaluation.embedder_trials.known_embedders import find_known, get_known_options
-from evaluation.embedder_trials.requests import cancel_trial, discard_unused, request_switch, request_trial
+from evaluation.embedder_trials.known_embedders import find_known_embedder, get_known_options
+from evaluation.embedder_trials.requests import cancel_trial, delete_unused_vectors, request_switch, request_trial
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
@@ -89,7 +89,7 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
     embedder_choice._build_site_embedder.cache_clear()
     assert embedder_choice.get_embedder().name == embedder_choice.get_new_embedder().name == active.name
-    assert discard_unused() == 1
+    assert delete_unused_vectors() == 1
 
 
 def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, options, monkeypatch):
@@ -203,7 +203,7 @@ def test_a_folder_with_a_known_one_has_its_prompts():
         "query_prompt": "task: search result | query: ",
         "document_prompt": "title: none | text: ",
     }
-    assert find_known("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
+    assert find_known_embedder("sentence-transformers/all-mpnet-base-v2").licence == "Apache-2.0"
     assert get_known_options("someone/bert") == {"model": "someone/bert"}
 
 

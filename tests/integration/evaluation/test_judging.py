@@ -174,7 +174,7 @@ def test_a_spent_budget_stops_before_the_next_request_and_keeps_what_was_measure
     assert (other.status, other.scores.count()) == (Judgement.Status.SKIPPED, 0)
     assert len(judge.requests) == 5
     JudgeUsage.objects.update(day=timezone.localdate() - timedelta(days=1))
-    assert judgements.request_again(Judgement.objects.filter(pk=other.pk)) == 1
+    assert judgements.requeue_judgements(Judgement.objects.filter(pk=other.pk)) == 1
     assert judgements.judge_answer(other.pk).scores.exists(), "tomorrow there are tokens again"
 
 
@@ -208,7 +208,7 @@ def test_a_judgement_asked_for_again_takes_nothing_from_the_worker_that_was_busy
     busy.start()
     wait_until(lambda: len(judge.requests) > free_requests, 60, "the request that is held")
     assert judgements.judge_answer(judgement.pk) is None, "one worker at a time"
-    judgements.request_again(Judgement.objects.filter(pk=judgement.pk))
+    judgements.requeue_judgements(Judgement.objects.filter(pk=judgement.pk))
     judge.is_open.set()
     busy.join(20)
     judgement.refresh_from_db()

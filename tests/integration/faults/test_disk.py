@@ -25,7 +25,7 @@ from chat.streaming import saving, streams, writing
 from core import disk
 from ragsite.celery import app as celery_app
 from ragsite.processes import beat
-from ragsite.processes.machine import keep_ballast
+from ragsite.processes.machine import reserve_disk_space
 from retrieval.documents import ingestion, submission
 from retrieval.models import Document
 from tests.support.asking import token
@@ -318,7 +318,7 @@ def test_the_database_keeps_some_room_for_itself(tmp_path):
     said = []
     mib = 2**20
     with small_disk(tmp_path / "data", "64m") as small:
-        keep_up = functools.partial(keep_ballast, small.path, 8 * mib, said.append, size_bytes=20 * mib)
+        keep_up = functools.partial(reserve_disk_space, small.path, 8 * mib, said.append, size_bytes=20 * mib)
         keep_up()
         assert shutil.disk_usage(small.path).free == 44 * mib
         small.fill()

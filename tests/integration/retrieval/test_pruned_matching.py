@@ -25,7 +25,7 @@ QUESTIONS = [*SyntheticCorpus(600, SEED).questions(12), "air", "air bank water",
 @remembered
 def corpus(monkeypatch):
     monkeypatch.setattr(search_corpus, "SAMPLES", 2)
-    return search_corpus.load(600, lambda *at: None).collection
+    return search_corpus.load_synthetic_corpus(600, lambda *at: None).collection
 
 
 def rank(question, filters, depth, first_look):

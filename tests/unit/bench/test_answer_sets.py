@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.answers.sets import QuestionKind, off_topic, read_beir_questions, spread
+from bench.answers.sets import QuestionKind, choose_evenly, choose_off_topic_questions, read_beir_questions
 from bench.beir import read_test_set
 from evaluation.exceptions import UnreadableTestSet
 
@@ -38,15 +38,15 @@ def test_off_topic_questions_come_from_all_sets_alike(tmp_path):
         read_test_set(write_set(tmp_path / name, [{"_id": f"q{n}", "text": f"{name}{n}"} for n in range(10)]))
         for name in ("a", "b")
     ]
-    assert [question.text for question in off_topic(sets, 4)] == ["a0", "a5", "b0", "b5"]
-    assert len(off_topic(sets, 3)) == 3
-    assert len(off_topic(sets, None)) == 20
-    assert {question.kind for question in off_topic(sets, 4)} == {QuestionKind.OFF_TOPIC}
-    assert off_topic([], 4) == ()
+    assert [question.text for question in choose_off_topic_questions(sets, 4)] == ["a0", "a5", "b0", "b5"]
+    assert len(choose_off_topic_questions(sets, 3)) == 3
+    assert len(choose_off_topic_questions(sets, None)) == 20
+    assert {question.kind for question in choose_off_topic_questions(sets, 4)} == {QuestionKind.OFF_TOPIC}
+    assert choose_off_topic_questions([], 4) == ()
 
 
 def test_a_selection_is_spread_over_the_whole():
-    assert spread(range(10), 3) == [0, 3, 6]
-    assert spread(range(3), 10) == [0, 1, 2]
-    assert spread(range(3), None) == [0, 1, 2]
-    assert spread([], 3) == []
+    assert choose_evenly(range(10), 3) == [0, 3, 6]
+    assert choose_evenly(range(3), 10) == [0, 1, 2]
+    assert choose_evenly(range(3), None) == [0, 1, 2]
+    assert choose_evenly([], 3) == []

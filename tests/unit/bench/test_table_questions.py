@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.tables.questions import halves, is_right, read_questions
+from bench.tables.questions import is_right, read_questions, split_into_halves
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_values_are_compared_as_numbers_days_and_sets(stated, expected, right):
 def test_every_other_table_judges(tmp_path):
     rows = [{"id": str(at), "question": "q", "table": f"t{at}", "answers": ["1"]} for at in range(4)]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = halves(read_questions(tmp_path))
+    found = split_into_halves(read_questions(tmp_path))
     assert {table.name: half for table, half in found.items()} == {
         "t0.csv": "shaping",
         "t1.csv": "judging",

@@ -41,15 +41,15 @@ def test_places_move_up_as_others_leave(queue):
     answers = [take(queue) for _ in range(5)]
     for number, answer in enumerate(answers):
         queue.join(answer, lambda number=number: woken.append(f"woken {number}"))
-    assert [queue.place(answer) for answer in answers] == [-1, 0, 1, 2, 3]
+    assert [queue.get_position(answer) for answer in answers] == [-1, 0, 1, 2, 3]
     for answer in answers[:2]:
         queue.begin(answer)
-    assert [queue.place(answer) for answer in answers[2:]] == [1, 2, 3]
+    assert [queue.get_position(answer) for answer in answers[2:]] == [1, 2, 3]
     woken.clear()
     queue.leave(answers[3])
-    assert queue.place(answers[4]) == 2
+    assert queue.get_position(answers[4]) == 2
     queue.leave(answers[0])
-    assert queue.place(answers[2]) == 0
+    assert queue.get_position(answers[2]) == 0
     assert woken == ["woken 2", "woken 4"] * 2
     assert queue.counts() == (1, 2)
 
@@ -74,7 +74,7 @@ def test_a_place_that_nobody_takes_is_free_again(queue, clock):
         join(queue)
     # A caller that was admitted gets in though the reservation is over.
     queue.join(answers[1], lambda: None)
-    assert queue.place(answers[1]) == 4
+    assert queue.get_position(answers[1]) == 4
 
 
 def test_a_full_queue_asks_for_the_time_that_its_answers_take(queue, clock):
@@ -109,10 +109,10 @@ def test_one_caller_has_a_share_of_the_places_and_others_go_before_what_is_over_
     with pytest.raises(SiteBusy):
         take(queue, "other")
     queue.begin(flood[0])
-    assert [queue.place(others[0]), queue.place(others[1])] == [-2, -1]
-    assert [queue.place(answer) for answer in (*flood[1:], *late)] == [7, 8, 9, 10, 11]
+    assert [queue.get_position(others[0]), queue.get_position(others[1])] == [-2, -1]
+    assert [queue.get_position(answer) for answer in (*flood[1:], *late)] == [7, 8, 9, 10, 11]
     settings.CALLER_SHARE = 0.5
-    assert [queue.place(flood[1]), queue.place(others[0])] == [-2, -1]
+    assert [queue.get_position(flood[1]), queue.get_position(others[0])] == [-2, -1]
     queue.leave(flood[0])
     settings.CALLER_SHARE = 0.25
-    assert queue.place(flood[1]) == -3
+    assert queue.get_position(flood[1]) == -3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.debugging.candidates import FRAGMENT_CHARACTERS, build_candidate_rows, snippet
+from chat.debugging.candidates import FRAGMENT_CHARACTERS, build_candidate_rows, highlight_snippet
 from chat.debugging.stages import build_answer_bars, build_search_bars
 from retrieval.types import SILENT, Candidate, Retriever, RetrieverScore
 from tests.support.traces import example_trace
@@ -56,18 +56,18 @@ FILLER = "Some words that stand between the interesting ones and say nothing at 
 
 def test_a_snippet_shows_the_text_around_the_first_match_and_marks_it():
     text = f"{FILLER}The seal <kit> fits the pump. {FILLER}"
-    html = snippet(text, [(text.index("seal"), text.index("seal") + 4)])
+    html = highlight_snippet(text, [(text.index("seal"), text.index("seal") + 4)])
     assert "The <mark>seal</mark> &lt;kit&gt; fits the pump." in html
     assert html.startswith("… ")
     assert html.endswith(" …")
-    assert snippet("A short text.") == "A short text."
-    assert snippet(FILLER).startswith("Some words")
-    assert snippet("") == ""
+    assert highlight_snippet("A short text.") == "A short text."
+    assert highlight_snippet(FILLER).startswith("Some words")
+    assert highlight_snippet("") == ""
 
 
 @given(st.text(alphabet="ab \n<é", max_size=900), st.lists(st.tuples(st.integers(-5, 950), st.integers(-5, 950))))
 def test_a_snippet_is_a_piece_of_the_text(text, spans):
-    shown = unescape(re.sub("</?mark>", "", snippet(text, spans))).removeprefix("… ").removesuffix(" …")
+    shown = unescape(re.sub("</?mark>", "", highlight_snippet(text, spans))).removeprefix("… ").removesuffix(" …")
     assert shown in text
     assert len(shown) <= FRAGMENT_CHARACTERS
 

@@ -24,13 +24,13 @@ def test_pairs(variable):
 
 def test_two_numbers(variable):
     variable("1.5, 0")
-    assert env.two_numbers("VARIABLE", 1.2, 0.75) == (1.5, 0)
+    assert env.read_two_numbers("VARIABLE", 1.2, 0.75) == (1.5, 0)
     variable("")
-    assert env.two_numbers("VARIABLE", 1.2, 0.75) == (1.2, 0.75)
+    assert env.read_two_numbers("VARIABLE", 1.2, 0.75) == (1.2, 0.75)
     for wrong in ("1", "1,2,3", "a,b", "-1,0", "nan,0", "inf,0"):
         variable(wrong)
         with pytest.raises(ImproperlyConfigured, match="two numbers"):
-            env.two_numbers("VARIABLE", 1.2, 0.75)
+            env.read_two_numbers("VARIABLE", 1.2, 0.75)
 
 
 @pytest.mark.parametrize("value", ["https://id.example/realms/a/", "http://localhost:9400", "http://127.0.0.1:1/x", ""])
@@ -71,14 +71,14 @@ def test_settings_are_explained_and_few_and_none_of_them_went():
 )
 def test_a_mail_server(variable, value, server):
     variable(value)
-    assert env.mail_server("VARIABLE") == server
+    assert env.read_mail_server("VARIABLE") == server
 
 
 @pytest.mark.parametrize("value", ["mail.example:25", "https://a:secret@mail.example", "smtp://a:secret@mail:port"])
 def test_an_address_that_is_no_mail_servers_is_refused_without_its_password(variable, value):
     variable(value)
     with pytest.raises(ImproperlyConfigured, match="smtp://") as refused:
-        env.mail_server("VARIABLE")
+        env.read_mail_server("VARIABLE")
     assert "secret" not in str(refused.value)
 
 
