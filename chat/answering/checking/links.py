@@ -33,6 +33,9 @@ _NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\\?\Z")
 _WORD_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}\\?\Z")
 _WWW = re.compile(r"(?:^|\W)(www)\\?\Z", re.IGNORECASE)
 _TARGET = re.compile(r"\(([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
+# A target after blanks is one word, or anything in angle brackets.
+_TARGET_BEHIND_BLANKS = re.compile(r"\s{1,100}+(<[^<>]{0,2048}+|[^\s()<]{1,2048}+)")
+_OPEN_TARGET = re.compile(r"\](?=[(:]\s*+(?:<[^<>]*+)?\Z)")
 _DEFINED = re.compile(r":[ \t]*\n?[ \t]*(\S{0,2048})")
 _SCHEMES = frozenset(
     {"mailto", "javascript", "vbscript", "data", "tel", "sms", "xmpp", "file", "blob", "callto", "skype", "whatsapp"}
@@ -47,11 +50,13 @@ _LONGEST_TAG = 600
 _LEADING_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+>?", re.IGNORECASE)
 _OPEN_TAG = re.compile(rf"<(?:{_LEADING_TAGS})[\s/][^<>]{{0,{_LONGEST_TAG}}}+\Z", re.IGNORECASE)
 _AUTOLINK = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:(?!:)[^\s<>]*+>?")
+_MAIL_LINK = re.compile(r"<([\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8})>")
 _TAG = re.compile(rf"<[A-Za-z][^<>]{{0,{_LONGEST_TAG}}}+>")
 _BRACKET = re.compile(r"[\[⟦【［]|<sup>")
 _SIGNS = " \t>*+-0123456789.)"
 _LEADS_AWAY = re.compile(r"//|\\|&#?\w+;|\A[^\w/]*+[A-Za-z][A-Za-z0-9+.-]*+:")
 _TAG_LEADS_AWAY = re.compile(r"//|[:&\\]|\bon\w+\s*=", re.IGNORECASE)
+_SCHEME_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:\Z")
 _BLANK = re.compile(r"[\t\n\r]")
 _BEHIND = 66
 # The longest label of a link in characters (CommonMark 0.31, section 4.7).
@@ -68,9 +73,8 @@ def find_boundary(text: str, begin: int, end: int) -> int:
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):
         boundary = min(boundary, tag.start())
-    words = text[begin:boundary].rstrip()
-    if words.endswith(("](", "]:")):
-        boundary = begin + 1 + max(words.rfind(blank) for blank in " \t\n")
+    if target := _OPEN_TARGET.search(text, max(begin, boundary - LONGEST_ADDRESS), boundary):
+        boundary = 1 + max(text.rfind(blank, begin, target.start()) for blank in " \t\n")
     return max(begin, boundary, end - LONGEST_ADDRESS)
 
 
@@ -98,8 +102,11 @@ def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> t
             return _disable_address(text, at, at + 1, is_www[1], known)
         case "(" if before.endswith("]"):
             found = _TARGET.match(text, at)
-            leads_away = _leads_away(strip_closing_signs(found[1]) if found else "", known)
-            if leads_away or (text[at + 1 : at + 2].isspace() and _leads_away(text[at + 1 :].split(")")[0], known)):
+            target = found[1] if found else ""
+            # A scheme alone, as in `x:`, is an address for a browser. Stripping the closing signs would hide it.
+            leads_away = bool(_SCHEME_ALONE.match(target)) or _leads_away(strip_closing_signs(target), known)
+            behind = _TARGET_BEHIND_BLANKS.match(text, at + 1)
+            if leads_away or (behind and _leads_away(behind[1], known)):
                 return " (", at + 1
         case "<":
             return _disable_tag(text, at, known, tags)
@@ -165,6 +172,8 @@ def _disable_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str
 
 
 def _disable_tag(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+    if mail := _MAIL_LINK.match(text, at):
+        return "<" if normalize_address(f"mailto:{mail[1]}") in known else "< ", at + 1
     link = _AUTOLINK.match(text, at)
     tag = _LEADING_TAG.match(text, at) or link
     if tag is None:
