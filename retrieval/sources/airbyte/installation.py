@@ -56,7 +56,8 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec is read from the new environment, after it was moved.
+            # The spec (the JSON Schema of the connector's settings) is read from the new environment, after it was
+            # moved.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
             _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())

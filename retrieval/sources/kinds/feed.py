@@ -39,7 +39,7 @@ class FeedConnector(HttpConnector):
     description = _("Entries of a feed. Entries that are no longer in it are kept.")
     form = FeedOptions
 
-    # A feed lists only its newest entries, so an entry that is not listed is not deleted.
+    # A feed lists only its newest entries, so an entry that is missing in it is not deleted.
     lists_everything = False
 
     _entries: dict[str, Fetched]
@@ -56,7 +56,7 @@ class FeedConnector(HttpConnector):
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # The text is decoded before, because feedparser would use any Python codec that the feed names.
+        # The text is decoded by this module, because feedparser would use any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed

@@ -135,7 +135,7 @@ class S3Connector(HttpConnector):
         return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Send a request, signed if there is a key.
+        """Send a request. It has a signature if the options have a key.
 
         A redirect is not followed, because it would need another signature.
         """

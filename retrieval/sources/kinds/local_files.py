@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Symbolic links to files outside ``root`` are skipped, and all links to folders, because they may form circles.
-    Raises: SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
+    Links to files outside ``root`` are skipped, and all links to folders, because these may form circles. Raises:
+    SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
     """
     try:
         with os.scandir(folder) as scan:
@@ -140,9 +140,9 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# The mode of a submodule, which is a commit of another repository.
+# The mode by which Git marks a submodule, whose files are in another repository.
 _SUBMODULE = 0o160000
-# The largest answer of a Git server. An answer is read into memory.
+# The largest response of a Git server, which is kept in memory.
 _MOST_BYTES = 256 * 2**20
 
 
@@ -273,7 +273,7 @@ def _make_git_client(client: Client, repository: str) -> Any:
                 most_bytes=_MOST_BYTES,
             )
             check_listing(answer)
-            # dulwich reads these attributes.
+            # The Git library dulwich reads these attributes of a response.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),
                 redirect_location=answer.url if answer.url != url else "",

@@ -1,4 +1,4 @@
-"""Find out who may read a file of Nextcloud or ownCloud, from the shares that the source's account made."""
+"""Find out who may read a file of Nextcloud or ownCloud: those with whom the source's account has shared it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _READ = 1
 
 @dataclass(slots=True)
 class Shares:
-    """The accounts and groups with which each path is shared.
+    """The shares of an account: for each path, the accounts and groups that may read it.
 
-    ``root`` is the source's folder, ``owner`` its account.
+    ``root`` is the source's folder, ``owner`` the account.
     """
 
     owner: str
@@ -32,7 +32,7 @@ class Shares:
     users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
 
     def find_readers(self, name: str) -> ItemReaders:
-        """Return the readers of a file: the owner, and those with whom the file or a folder above it is shared."""
+        """Return the readers of a file: its owner, and all with whom the file or a folder above it is shared."""
         if self.unread:
             return ItemReaders(unread=self.unread)
         path = self.root / name
