@@ -1,4 +1,4 @@
-"""Convert an uploaded file to canonical text, with the offsets of headings, pages and blocks."""
+"""Convert an uploaded file to text in canonical form, with the offsets of headings, pages and blocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extr
 _DEFAULT_LIMITS = ExtractionLimits()
 # libxml2's error code for exhausted memory. lxml raises a syntax error with this code.
 _XML_NO_MEMORY = 2
-# For these formats, this module detects words that the extractor lost. The extractors of other formats detect lost
-# words themselves.
+# Formats whose text is compared with the XML of the file, to find words that the extractor lost. All other extractors
+# find lost words themselves.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -34,12 +34,12 @@ def extract(
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
 ) -> ExtractedText:
-    """Return the text and the structure of ``data``.
+    """Return the text and the structure of a file.
 
-    Binary formats are detected by content, text formats by ``filename``. ``recognised`` contains the pages, by number,
-    that OCR has read already. Other scanned pages are listed in ``unread_pages``. Parsers run in this process without
-    limits of time and memory, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted
-    files. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    The content decides the format, for text the extension of ``filename``. ``recognised`` maps the numbers of pages
+    that OCR has read to their text. Scanned pages without OCR are listed in ``unread_pages``. Time and memory are not
+    limited here, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
+    Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:
@@ -73,7 +73,7 @@ def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
     module, _, function = detected.extractor.partition(":")
-    # Imported only when needed, because parsers load slowly.
+    # Parsers load slowly, so each is imported when it is needed.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:

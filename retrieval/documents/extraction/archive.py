@@ -30,10 +30,10 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Check that an archive is safe to parse.
+    """Raise DocumentRejected if an archive is not safe to parse.
 
-    Raises: DocumentRejected if it is too large when unpacked, if it is encrypted, or if its XML contains the
-    declaration ``refused``.
+    It may be too large when unpacked, be encrypted, or have XML that contains the declaration ``refused``. ``program``
+    is the name of the program that writes such files.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -58,8 +58,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # In UTF-16 each ASCII character has a zero byte beside it, so zero bytes are removed before the
-                    # search.
+                    # UTF-16 has a zero byte beside each ASCII character, which would hide the declaration.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -82,7 +81,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root of an XML file. HTML's named characters are replaced, because XHTML declares them elsewhere."""
+    """Return the root element of XML. Characters with names in HTML, such as &eacute;, are replaced first."""
     encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -97,7 +96,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 class Members:
     """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
-    Raises: DocumentRejected from :meth:`add` if there are too many files, or if they are too large together.
+    Raises: DocumentRejected from :meth:`add` if there are too many files, or if their total size is too large.
     """
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
@@ -119,7 +118,7 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file. If it cannot become a document, only its name is recorded as left out."""
+        """Add a file. If its format is not supported, only its name is recorded as left out."""
         path = clean_member_name(name)
         if not path or not data:
             return
@@ -174,7 +173,7 @@ _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
 def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
-    """Return the names of the entries. A name without the UTF-8 flag may be in any code page, which is guessed."""
+    """Return the file names in a ZIP archive. The encoding of a name without the UTF-8 flag is guessed."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
         _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
@@ -190,8 +189,8 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The field contains a checksum of the entry's name. If it differs, the entry was renamed later, and the name in
-        # the field is out of date.
+        # The field also contains a checksum of the plain name. If it differs, the file was renamed later, and the name
+        # in the field is out of date.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]
