@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines whose heights differ by at most this many points are at the same height.
+# Lines whose heights on the page differ by at most this many points count as equally high.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -49,11 +49,12 @@ _Shape = tuple[str, str]
 
 
 def drop_furniture(pages: Sequence[PrintedPage]) -> None:
-    """Remove running headers and footers from ``pages``.
+    """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged.
 
-    The two highest and lowest lines of a page may be running lines. They are removed if most pages repeat them, apart
-    from a number that increases with the pages. A line with a space between it and the text is removed if most pages
-    have such a line at this height, and a few pages repeat it. Fewer than four pages stay unchanged.
+    Only the two highest and the two lowest lines of a page are checked. A line is removed in two cases:
+
+    - Most pages repeat it. A number in it may increase with the pages.
+    - There is a space between it and the text, most pages have such a line at this height, and a few repeat it.
     """
     if len(pages) < _FEWEST_PAGES:
         return
@@ -80,9 +81,9 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the highest and lowest lines of a page with their shapes (see ``_list_shapes``).
+    """Return the two highest and two lowest lines of a page, with texts to compare them (see ``_list_shapes``).
 
-    If a space separates a line from the text, the line's height on the page is returned too.
+    If a space separates a line from the text, its height on the page follows, otherwise None.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -107,7 +108,10 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
 
 
 def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the line's text, and its text with each number minus the page index, to compare pages."""
+    """Return texts by which lines of different pages are compared: the text, and the text without growing numbers.
+
+    In the second one, the index of the page is subtracted from each number.
+    """
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -120,7 +124,7 @@ def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# Fewer bookmarks than this are used only if no headings are found in the text.
+# If a file has fewer bookmarks, headings that are found in the text are preferred.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]
@@ -133,7 +137,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF. For the pages in ``recognised``, the text of OCR replaces the file's own.
+    """Return the text of a PDF. For pages in ``recognised``, the text of OCR replaces the file's own.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -162,7 +166,7 @@ def extract_pdf(
         text,
         title=title or find_largest_heading(pages),
         unread_pages=unread,
-        # Headings found by the size of fonts are less certain than bookmarks.
+        # Bookmarks are more certain than headings that are found by the size of fonts.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -172,7 +176,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a PDF file. Only one thread of a process may do it, because pdfium is not thread-safe."""
+    """Open a PDF file for a block. Only one thread of a process may do this, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
