@@ -43,7 +43,7 @@ class FoundKey:
 
 
 def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
-    """Return the documents' metadata keys, without the key that limits documents to groups."""
+    """Return the keys of the documents' metadata, without the one that limits documents to groups."""
     sql, parameters = documents.order_by().values("pk").query.sql_with_params()
     statement = _KEYS_SQL.format(examples=_MOST_EXAMPLES, documents=sql)
     with connection.cursor() as cursor:
@@ -122,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # Django's queryset would be empty for a user without the permission for all collections.
+        # For a user without the permission for all collections, Django's queryset would be empty.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

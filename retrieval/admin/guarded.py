@@ -1,4 +1,4 @@
-"""Base classes of the pages of documents and passages. They refuse changes that must be made in a draft."""
+"""Base classes of the admin pages of documents and passages. They refuse changes that must be made in a draft."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
         """Return False if the form must not be shown.
 
-        For a submitted form, ``lock_for_change`` refuses with a reason.
+        A submitted form is refused by ``lock_for_change``, with a reason.
         """
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
@@ -90,9 +90,9 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
 
 def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
-    """Return why the document may not be changed now; empty if it may.
+    """Return why the document may not be changed now, as a sentence; empty if it may be changed.
 
-    The reason is stored in the request, because the admin asks several times.
+    The admin asks several times, so the answer is stored in the request.
     """
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})

@@ -24,7 +24,7 @@ from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, Offer
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
-# Prefix of form fields and link parameters: `filter.author`, `filter.added.from`.
+# Prefix of form fields and URL parameters: `filter.author`, `filter.added.from`.
 PREFIX = "filter."
 MOST_CHOSEN = 50
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A label for a filter's chosen value or range. The reader can remove it.
+    """A label that shows a chosen value or range of a filter, with a button to remove it.
 
     ``token`` is the argument of :func:`remove_chip`.
     """
@@ -47,7 +47,7 @@ class Chip:
 class FormFilter:
     """A filter as a form shows it.
 
-    Each of ``options`` is a value and whether it is chosen. ``first`` and ``last`` are the ends of the chosen range.
+    Each of ``options`` is a value, and whether it is chosen. ``first`` and ``last`` are the ends of the chosen range.
     """
 
     offered: OfferedFilter
@@ -83,7 +83,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of ``build_filters`` for these filters, which are in the form of the API."""
+    """Return the keyword arguments of ``build_filters`` for chosen filters in the form of the API."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
         restrictions["dates"] = tuple(
@@ -98,14 +98,14 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_filters(data: QueryDict) -> bool:
-    """Return whether the data of a form or link contain filters, even if none is chosen."""
+    """Return whether the data of a form or link have fields of filters. Their values may be empty."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
 def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
     """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
-    Fields that are not ``offered`` and invalid values are ignored.
+    Invalid values, and filters that are not ``offered``, are ignored.
     """
     chosen: dict[str, Any] = {}
     problem = ""
@@ -172,7 +172,7 @@ def _read_number(text: str) -> float | None:
 
 
 def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield (member of the API's `filters`, field, list of values or range) for each chosen filter."""
+    """Yield each chosen filter: its key in the API's `filters`, its field, and its values or its range."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]
@@ -233,7 +233,7 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
 
 
 def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """Return the filters without the value or range of the chip with this token."""
+    """Return the chosen filters without the value or range to which ``token`` belongs."""
     left: dict[str, Any] = {}
     for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
@@ -263,7 +263,7 @@ def build_query(chosen: Mapping[str, Any]) -> QueryDict:
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
-    """Return the offered filters with the chosen values marked. A chosen value that is not offered is listed first."""
+    """Return the offered filters, with chosen values marked. A chosen value that is not offered is listed first."""
     held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:

@@ -1,6 +1,6 @@
 """List the filters that readers can choose, with the values in the documents that they may read.
 
-A curator marks the metadata fields that become filters.
+A curator decides which metadata fields become filters.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from retrieval.types import SearchFilters
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# The API's `filters` has a member of its own for the values of each of these fields.
+# Keys in the API's `filters` of the fields that have their own. All other fields share one key.
 _PARTS = {"language": "languages", "format": "formats"}
-# Each member of a list is a value. Objects and empty texts are not values.
+# Each entry of a list is a value of its own. Objects and empty texts are not values.
 _VALUES_SQL = """
     SELECT element #>> '{{}}', count(DISTINCT id)
     FROM (SELECT id, metadata -> %s AS value FROM retrieval_document WHERE id IN ({passing}) AND metadata ? %s) AS held,
@@ -79,16 +79,16 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The key in the API's `filters` object under which the values of this filter are sent."""
+        """The key in the API's `filters` object for the values of this filter."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 
 def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
-    """Return the filters of a collection, or of all collections that ``user`` searches without naming one.
+    """Return the filters that ``user`` can choose in a collection, or in a search of all collections.
 
-    If several collections mark the same field, the first collection by name decides label and kind. A filter without a
-    value in a document that ``user`` may read is left out. The result is empty if the collection is missing or
-    unreadable.
+    If several collections have a filter for the same field, the first collection by name decides label and kind. A
+    filter is left out if no document that ``user`` may read has a value for it. The result is empty if the collection
+    is missing or unreadable.
     """
     try:
         filters = build_filters(user, collection)
@@ -102,8 +102,8 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # The key contains the version of each collection, which changes with the metadata of its documents. So only the
-    # days on which documents changed may be out of date, by at most a minute.
+    # The key contains the version of each collection, which changes with the metadata of documents. It does not change
+    # with the days on which documents changed, so these may be outdated by a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
@@ -134,7 +134,7 @@ def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Ite
 
 
 def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
-    """Return the ``most`` most frequent values of ``field`` with their number of documents."""
+    """Return the ``most`` most frequent values of ``field``, with the number of documents that have each."""
     if field in VALUE_COLUMNS:
         column = VALUE_COLUMNS[field]
         counted = rows.exclude(**{column: ""}).values_list(column).annotate(number=Count("pk"))
@@ -148,7 +148,7 @@ def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[O
 
 
 def name_value(field: str, value: str) -> str:
-    """Return a label for the value, such as "English" for `en`; the value itself if there is none."""
+    """Return a label for a field's value, such as "English" for `en`; the value itself if there is none."""
     if field == "language":
         try:
             return str(_(get_language_info(value)["name"]))
@@ -173,5 +173,5 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
 
 
 def write_plain_number(number: float | str) -> str:
-    """Return a float without a trailing ``.0``, and any other value as text."""
+    """Return a number as text, without a trailing ``.0``; any other value as text."""
     return f"{number:.15g}" if isinstance(number, float) else str(number)

@@ -125,8 +125,8 @@ def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a document's text. ``?start=&end=`` marks a passage; ``?sheet`` shows only the text around it.
 
-    ``?passages`` shows the borders of passages, to those who may see the debug panel. Raises: Http404 if the visitor
-    may not read the document.
+    ``?passages`` shows where passages begin and end, to those who may see this. Raises: Http404 if the visitor may not
+    read the document.
     """
     found = _get_document(request, document_id)
     context = {
@@ -183,7 +183,7 @@ def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or no PDF."""
+    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or not a PDF."""
     found = _get_document(request, document_id)
     if found.media_type != PDF:
         raise Http404
@@ -202,8 +202,8 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     """Send the picture of a page.
 
-    An error is shown as a picture too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too
-    many are being drawn.
+    Errors are pictures too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too many pages are
+    being drawn.
     """
     if refusal := _refuse_anonymous(request):
         return refusal
@@ -214,11 +214,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
         if data is None:
             source = find_document_file(found)
-            # While this request waits, other requests can use its database connection.
+            # This request waits without a database connection, which other requests can use.
             release_connections()
             data = pdf_pages.draw_picture(source, number, get_page_picture_folder(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # A browser may show the picture for an hour after the user lost the right to read the document.
+        # After a user has lost the right to read the document, the browser may show the picture for an hour.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -273,7 +273,7 @@ def _send_file(
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
     response: Any
     if isinstance(request, ASGIRequest):
-        # An ASGI server would read a FileResponse completely before it sends the first byte.
+        # An ASGI server would read a FileResponse completely before it sends anything.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size
