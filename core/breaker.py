@@ -1,8 +1,8 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row the breaker is open: calls fail at once for ``seconds``. Then one call is let
-through as a trial. If the trial succeeds, the breaker closes; if not, it opens again. A question counts at most one
-failure of a server, because the server is not called again for it.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one call is let through as a trial. If it
+succeeds, all calls are allowed again. A question counts at most one failure of a server, because the server is not
+called again for it.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """

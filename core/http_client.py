@@ -21,7 +21,6 @@ from core import deadline
 
 @functools.cache
 def load_trusted_certificates() -> ssl.SSLContext:
-    """Return the trusted certificates, cached because reading them takes tens of milliseconds."""
     return httpx2.create_ssl_context()
 
 

@@ -107,7 +107,6 @@ class CheckGroup:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                # A daemon thread does not keep the process alive.
                 self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
                 self._thread.start()
             return self._thread, self._findings
@@ -172,7 +171,6 @@ def add_group(group: CheckGroup) -> CheckGroup:
 
 @functools.cache
 def list_groups() -> tuple[CheckGroup, ...]:
-    """Return the groups with the checks of all apps."""
     autodiscover_modules("readiness")
     return tuple(_GROUPS)
 

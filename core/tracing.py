@@ -35,7 +35,6 @@ _spans: Spans | None = None
 
 
 def set_span_backend(spans: Spans | None) -> None:
-    """Set the span backend. None turns tracing off."""
     global _spans
     _spans = spans
 

@@ -117,10 +117,6 @@ def build_source_form(
 
 
 def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry for each connector that the user may choose for a new source.
-
-    If this site cannot use connectors, there is one entry with the reason.
-    """
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]

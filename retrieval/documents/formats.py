@@ -228,7 +228,6 @@ def is_pointer(data: bytes) -> bool:
 
 
 def is_saved_page(content: Content) -> bool:
-    """Return whether this is a saved web page (MHTML), which looks like a mail."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
     return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
@@ -256,7 +255,6 @@ def is_text_table(data: bytes) -> bool:
 
 
 def is_workbook(content: Content) -> bool:
-    """Return whether this is an Excel workbook. The files in its archive may have unusual names."""
     names = content.archive_names
     has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
     return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
@@ -447,7 +445,6 @@ def read_formats() -> list[Format]:
 
 
 def find_format(media_type: str) -> Format | None:
-    """Return the format with this media type; None if no format has it, as before a document is read."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
@@ -461,7 +458,6 @@ def get_page_unit(media_type: str) -> str:
 
 
 def is_code(media_type: str) -> bool:
-    """Return whether a document of this format is source code or data, and not prose."""
     return get_view(media_type) is View.CODE or media_type == JSON
 
 
@@ -487,7 +483,6 @@ def detect_format(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
-    # Some programs save HTML pages with the extension of a Word file.
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):

@@ -145,7 +145,6 @@ def _has_new_description(
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:
-    """Raise DocumentRejected if the document did not come from ``origin`` (None for an upload)."""
     if document.origin_id == (origin.pk if origin else None):
         return
     names = {"document": document.source, "source": document.origin}

@@ -183,7 +183,6 @@ class Document(Job):
 
     @property
     def not_read(self) -> str:
-        """How much was not read, by kind, in the language of the page; empty if all was read."""
         return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:

@@ -52,7 +52,6 @@ _ADVICE = {
 
 
 def summarise_left_out(left_out: Iterable[LeftOutRow]) -> str:
-    """Return a text such as "3 comments, 1 chart"; empty if all was read."""
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 

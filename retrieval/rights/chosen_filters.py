@@ -98,7 +98,6 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_filters(data: QueryDict) -> bool:
-    """Return whether the data of a form or link have fields of filters. Their values may be empty."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
@@ -172,7 +171,6 @@ def _read_number(text: str) -> float | None:
 
 
 def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield each chosen filter: its key in the API's `filters`, its field, and its values or its range."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]

@@ -173,5 +173,4 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
 
 
 def write_plain_number(number: float | str) -> str:
-    """Return a number as text, without a trailing ``.0``; any other value as text."""
     return f"{number:.15g}" if isinstance(number, float) else str(number)

@@ -99,7 +99,6 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
 
 
 def list_passing(filters: SearchFilters) -> QuerySet[Document]:
-    """Return the documents that pass all filters, in the collections of the filters."""
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
 
 

@@ -279,7 +279,6 @@ class Comparison:
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
-        """Store who may read a document, as the source says, even if its content is unchanged."""
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)

@@ -28,7 +28,6 @@ ALL, OTHERS = "*", "…"
 
 
 def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the groups and users that a document's metadata admit; None if all readers of the collection may read."""
     key = settings.DOCUMENT_GROUPS_KEY
     return frozenset(list_names(metadata[key])) if key in metadata else None
 

@@ -26,7 +26,6 @@ _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 def find_only_address(text: str) -> str:
-    """Return ``text`` if it consists of one web address; otherwise ""."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
     return address if is_alone else ""

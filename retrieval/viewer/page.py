@@ -350,10 +350,6 @@ def _build_printed_context(
 def _measure_printed_page(
     document: Document, served: DocumentText, number: int, words: str, before: str
 ) -> pdf_pages.PageLayout:
-    """Return the page's size and the boxes around ``words``. If OCR read the page, the boxes come from OCR.
-
-    Raises: PageNotDrawn, PageBusy.
-    """
     source = find_document_file(document)
     if number not in {page for page, _confidence in served.recognised}:
         return pdf_pages.measure_page(source, number, words, before, served.content_hash)

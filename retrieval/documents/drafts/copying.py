@@ -77,7 +77,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         )
         SELECT other.id, copied.id
         FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-        """,  # names of columns, which no user can change, are inserted into the SQL
+        """,  # only names of columns are inserted
         {},
         collection=collection.pk,
         ids=list(ids),
@@ -107,7 +107,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # names of columns, which no user can change, are inserted into the SQL
+        """,  # only names of columns are inserted
         counterparts,
     )
 

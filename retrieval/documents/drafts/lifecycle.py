@@ -36,7 +36,6 @@ _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 # A working copy's slug is the first _SLUG_LENGTH characters of the collection's slug, "-draft-", and the draft's
 # number. Its name has at most _NAME_LENGTH characters.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
-# Documents per transaction. Larger numbers mean fewer commits, smaller numbers more frequent reports of progress.
 DOCUMENTS_A_STEP = 100
 
 

@@ -73,7 +73,6 @@ def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
     module, _, function = detected.extractor.partition(":")
-    # Parsers load slowly, so each is imported when it is needed.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:

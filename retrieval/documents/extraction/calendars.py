@@ -40,7 +40,6 @@ class _Property(NamedTuple):
 
 
 def extract_calendar(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the calendar's entries. Raises: DocumentRejected if it has none."""
     properties = list(_parse(data, filename))
     members = Members(filename, limits)
     writer = MarkdownWriter(filename, limits)

@@ -134,10 +134,6 @@ def _prepare_notebook(data: bytes, filename: str) -> bytes:
 
 
 def _prepare_rich_text(source: str, filename: str) -> bytes:
-    """Return RTF that xberg reads correctly, with an outline level for each style that is named a heading.
-
-    Raises: DocumentRejected if the end of the file is missing.
-    """
     if not source.rstrip("\0 \r\n").endswith("}"):
         raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
     for pattern, plainer in _RTF_PLAINER:

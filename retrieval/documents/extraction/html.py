@@ -616,7 +616,6 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
         for part in element.iter("br", "div", "p", "li"):
-            # Each of these elements shows one line of code.
             part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))

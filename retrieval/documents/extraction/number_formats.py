@@ -207,7 +207,6 @@ def _show_whole(digits: str, pattern: str) -> str:
 
 
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:
-    """Return a date, time or duration as text. A date with month and year is in ISO 8601."""
     if isinstance(value, time):
         value = datetime.combine(_DAY_ZERO, value.replace(tzinfo=None))
     if isinstance(value, date):

@@ -166,7 +166,6 @@ def extract_pdf(
         text,
         title=title or find_largest_heading(pages),
         unread_pages=unread,
-        # Bookmarks are more certain than headings that are found by the size of fonts.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -204,7 +203,6 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """Return the pages, the numbers of the pages that need OCR, and the words of the other pages."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []

@@ -146,7 +146,6 @@ def _is_table_of_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return a Markdown table as lines. Markdown needs a header, so an empty one is added if there is none."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):

@@ -61,7 +61,6 @@ _PROSE_ROLES = frozenset(
 
 
 def has_markup(text: str) -> bool:
-    """Return whether ``text`` has markup that only reStructuredText uses."""
     return bool(_SIGNALS.search(text))
 
 

@@ -310,7 +310,6 @@ def _read_between_rules(
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row directly above or below a rule; none if the row has fewer than ``pieces`` parts."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:

@@ -183,7 +183,6 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
 
 
 def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
-    """Return the offsets as integers. Raises: ValueError if they decrease, or lie outside a text of ``length``."""
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")

@@ -261,7 +261,6 @@ def _read_header(grid: Grid) -> Row:
 
 
 def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """Return the columns that a column name covers: those over which it is centred, or else those that it touches."""
     touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:

@@ -47,7 +47,6 @@ def _list_installed() -> tuple[str, ...]:
 
 
 def find_reason_without_ocr() -> str:
-    """Return why this site has no OCR, as a sentence; empty if it has OCR."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
     return "" if list_configured_languages() else NOT_INSTALLED

@@ -125,7 +125,6 @@ _OPENAT = ((257, 2), (56, 2))
 # event loop needs them for two sockets that are connected to each other.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-# Landlock's calls have the same numbers on all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_BENEATH = 1
 _EVERY_ACCESS = (1 << 13) - 1

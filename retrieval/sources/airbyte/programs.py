@@ -28,7 +28,6 @@ def get_environment_path(connector: RegisteredConnector) -> Path:
 
 
 def check_allowed() -> None:
-    """Raise SourceRefused if the site's settings forbid connectors."""
     if not settings.SOURCE_CONNECTORS:
         raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
 

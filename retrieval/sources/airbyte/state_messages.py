@@ -69,7 +69,6 @@ class KnownState:
 
 
 def write_state(parts: Snapshot) -> str:
-    """Return the STATE messages as the text of a file for the connector's option --state; empty if there are none."""
     if not parts:
         return ""
     return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))

@@ -435,7 +435,6 @@ def _read_fact(record: Mapping[str, Any], path: str) -> object:
 
 
 def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a record's document. A key with the value None is removed from the stored metadata."""
     named = [line.partition("=") for line in options.get("metadata_fields") or []]
     fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
     if options.get("changed_field"):

@@ -293,7 +293,6 @@ class WebsiteConnector(HttpConnector):
         return ""
 
     def _has_original(self, address: str, page: PageLinks) -> bool:
-        """Return whether the page at ``address`` contains nearly all words of ``page``, and names no other original."""
         if address not in self._originals:
             self._originals[address] = self._read_original_words(address)
         original = self._originals[address]
@@ -354,7 +353,6 @@ class WebsiteConnector(HttpConnector):
         self._robots = Protego.parse(text)
 
     def _read_sitemaps(self) -> Iterator[str]:
-        """Yield the addresses of pages in the sitemaps. Raises: SourceRefused if there is none."""
         path = urlsplit(self._address).path
         if path.endswith((".xml", ".xml.gz")):
             waiting = [self._address]
