@@ -207,21 +207,21 @@ class StretchFilter(admin.FieldListFilter):
             }
 
 
-def name_page(target: Model | type[Model]) -> str:
+def get_admin_url_name(target: Model | type[Model]) -> str:
     """Return the URL name of the admin's page for a row, or of the list of a model."""
     page = "change" if isinstance(target, Model) else "changelist"
     return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
 
 
 def redirect_to(target: Model | type[Model]) -> HttpResponseRedirect:
-    return redirect(name_page(target), *([target.pk] if isinstance(target, Model) else []))
+    return redirect(get_admin_url_name(target), *([target.pk] if isinstance(target, Model) else []))
 
 
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
     if isinstance(target, Model):
-        address = reverse(name_page(target), args=[target.pk])
+        address = reverse(get_admin_url_name(target), args=[target.pk])
     else:
-        address = f"{reverse(name_page(target))}?{urlencode(narrowed)}"
+        address = f"{reverse(get_admin_url_name(target))}?{urlencode(narrowed)}"
     return format_html('<a href="{}">{}</a>', address, target if label is None else label)
 
 
@@ -236,7 +236,7 @@ def render_job_badge(job: Any, label: object = None) -> SafeString:
     return render_badge(job.status, label or job.get_status_display())
 
 
-def count_deletion(
+def summarise_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
     """Return what Django's page for confirming a deletion needs. It shows numbers of rows instead of their names.

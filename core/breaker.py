@@ -68,7 +68,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Begin a call. The caller must end it with ``succeeded``, ``failed`` or ``left``.
+        """Begin a call. The caller must end it with ``succeeded``, ``failed`` or ``abandoned``.
 
         Raises: Open if the server must not be called now.
         """
@@ -109,7 +109,7 @@ class Breaker:
             BREAKER_OPEN.labels(part=self.part).set(1)
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
-    def left(self) -> None:
+    def abandoned(self) -> None:
         """End a call that shows nothing about the server: the caller stopped it, or the request was invalid."""
         with self._lock:
             self._trial_at = None
@@ -127,7 +127,7 @@ class Breaker:
             self.failed()
             raise
         except BaseException:
-            self.left()
+            self.abandoned()
             raise
         self.succeeded()
 

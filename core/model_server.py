@@ -24,7 +24,7 @@ QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
-def hide_request(said: str, body: Any) -> str:
+def hide_texts_of_request(said: str, body: Any) -> str:
     """Return the server's error message, or LEFT_OUT if it repeats words of ``body``, which may be users' texts."""
     sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
     words = _split_words(said)
@@ -54,7 +54,7 @@ def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> st
     """
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
-    said = hide_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
+    said = hide_texts_of_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
     return f"answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
 

@@ -18,7 +18,7 @@ from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, Delta, read_deltas
-from core.model_server import describe_refusal, hide_key, hide_request
+from core.model_server import describe_refusal, hide_key, hide_texts_of_request
 from core.tracing import span
 
 logger = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class CompletionClient:
         """
         breaker = self.breaker
         if breaker is None:
-            async with aclosing(self._attempt(request)) as received:
+            async with aclosing(self._stream_with_retries(request)) as received:
                 async for delta in received:
                     yield delta
             return
@@ -171,7 +171,7 @@ class CompletionClient:
         has_begun = False
         try:
             with span("model", is_current=False, model=self.endpoint.model):
-                async with aclosing(self._attempt(request)) as received:
+                async with aclosing(self._stream_with_retries(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
                             # The server works, which the first piece shows. A trial would otherwise last until the
@@ -181,16 +181,16 @@ class CompletionClient:
                         yield delta
         except ModelFailed as error:
             if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
-                breaker.left()
+                breaker.abandoned()
             else:
                 breaker.failed()
             raise
         except BaseException:
-            breaker.left()
+            breaker.abandoned()
             raise
         breaker.succeeded()
 
-    async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
+    async def _stream_with_retries(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the model's answer.
 
         A request that fails before the first word is repeated: at once without the part that the server does not
@@ -207,7 +207,7 @@ class CompletionClient:
                 async with aclosing(self._post(body)) as received:
                     while (delta := await self._await_next(received, request.ends_at)) is not None:
                         if not has_begun:
-                            self._remember(refused, body, first_refusal)
+                            self._remember_refused_parts(refused, body, first_refusal)
                             first_refusal = None
                         has_begun = has_begun or bool(delta.text or delta.calls)
                         yield delta
@@ -236,7 +236,7 @@ class CompletionClient:
             await asyncio.sleep(pause_seconds)
             attempt += 1
 
-    def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
+    def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
         """Remember what the server does not support.
 
         Tools are not remembered if the server has accepted them before.
@@ -276,7 +276,7 @@ class CompletionClient:
                         async for delta in received:
                             yield delta
             except RagsiteError as error:
-                said = hide_request(hide_key(str(error), endpoint.api_key.strip()), body)
+                said = hide_texts_of_request(hide_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
     def _build_body(self, request: Request, refused: frozenset[str]) -> Body:

@@ -172,7 +172,7 @@ class MachineryStream:
                 self._closing = None
                 if not self._has_shown and not shown:
                     self._held = self._held.lstrip()
-            elif self._begins_line and (taken := self._judge_line(is_end)) != 0:
+            elif self._begins_line and (taken := self._measure_call_in_line(is_end)) != 0:
                 if taken is None:
                     break
                 self.withheld = True
@@ -239,7 +239,7 @@ class MachineryStream:
             return not self.withheld
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
-    def _judge_line(self, is_end: bool) -> int | None:
+    def _measure_call_in_line(self, is_end: bool) -> int | None:
         """Return the length of a function call at the start of the line.
 
         0 means that there is none, and None that more text is needed to decide.
@@ -264,7 +264,7 @@ class MachineryStream:
         begin = fence.end() if fence else begin
         if fence and begin == len(text) and not is_end:
             return None
-        found = self._judge_object(text, begin, is_end) if text[begin : begin + 1] in ("{", "[") else 0
+        found = self._find_call_end(text, begin, is_end) if text[begin : begin + 1] in ("{", "[") else 0
         if found == 0 and fence:
             self._fence = fence[1]
         if not found or not fence:
@@ -272,7 +272,7 @@ class MachineryStream:
         closing = _CLOSING_FENCE.match(text, found)
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
-    def _judge_object(self, text: str, begin: int, is_end: bool) -> int | None:
+    def _find_call_end(self, text: str, begin: int, is_end: bool) -> int | None:
         """Return the offset at which a function call in JSON ends that starts at ``begin``.
 
         0 means that it is no function call, and None that more text is needed to decide.

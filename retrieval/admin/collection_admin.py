@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script, redirect_to
+from core.admin_base import PageAdmin, admin_link, is_asked_by_script, redirect_to, summarise_deletion
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
@@ -216,7 +216,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         may = all(self.has_delete_permission(request, collection) for collection in objs)
         belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
-        return count_deletion(Collection, objs, *belonging, may=may)
+        return summarise_deletion(Collection, objs, *belonging, may=may)
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:

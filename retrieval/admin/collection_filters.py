@@ -42,7 +42,7 @@ class FoundKey:
         return f"{self.key}: {examples} … ({number})"
 
 
-def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
+def find_metadata_keys(documents: QuerySet[Document]) -> list[FoundKey]:
     """Return the keys of the documents' metadata, without the one that limits documents to groups."""
     sql, parameters = documents.order_by().values("pk").query.sql_with_params()
     statement = _KEYS_SQL.format(examples=_MOST_EXAMPLES, documents=sql)
@@ -105,7 +105,7 @@ class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
     def get_form_kwargs(self, index: int | None) -> dict[str, Any]:
         if not hasattr(self, "_keys"):
-            self._keys = find_keys(self.documents)
+            self._keys = find_metadata_keys(self.documents)
         return {**super().get_form_kwargs(index), "documents": self.documents, "keys": self._keys}
 
 

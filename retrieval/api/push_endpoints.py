@@ -36,7 +36,7 @@ from retrieval.api.push_serializers import (
 )
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.models.narrowing import MAIL, name_reader
+from retrieval.models.narrowing import MAIL, name_mail_reader
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
     Push,
@@ -264,7 +264,7 @@ def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
     # The prefix of mail addresses in a group's name would admit the account with the address, so such groups are left
     # out.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
-    return (*groups, *map(name_reader, readers.get("users", ())))
+    return (*groups, *map(name_mail_reader, readers.get("users", ())))
 
 
 def _read_first_error(detail: Any) -> str:

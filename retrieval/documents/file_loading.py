@@ -17,7 +17,7 @@ from django.db import connection
 
 from core.progress import ProgressBar
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
+from retrieval.documents.formats import PICTURES, is_litter, is_page, is_page_asset
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
@@ -105,7 +105,7 @@ def ingest_paths(
         found.relative_to(path).as_posix()
         for path in paths
         if path.is_dir()
-        for found, is_document in _sort(path)
+        for found, is_document in _classify_files(path)
         if not is_document
     )
     return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
@@ -182,7 +182,7 @@ def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
         if path.is_dir():
             yield from (
                 Submitted(found.relative_to(path).as_posix(), found)
-                for found, is_document in _sort(path)
+                for found, is_document in _classify_files(path)
                 if is_document
             )
         elif path.is_file():
@@ -217,12 +217,12 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
+def _classify_files(folder: Path) -> Iterator[tuple[Path, bool]]:
     paths = list(_walk(folder))
     has_pages = any(is_page(path.name) for path in paths)
     shown = _list_shown_pictures(paths)
     for path in paths:
-        serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)
+        serves = is_page_asset(path.relative_to(folder).as_posix(), has_pages=has_pages)
         is_tiny = path.suffix.lower() in PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
         yield path, not (serves or is_tiny or path in shown)
 

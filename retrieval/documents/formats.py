@@ -223,7 +223,7 @@ def is_html(content: Content) -> bool:
     return bool(_HTML_TAG.match(left))
 
 
-def is_pointer(data: bytes) -> bool:
+def is_git_lfs_pointer(data: bytes) -> bool:
     return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
@@ -289,7 +289,7 @@ PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "
 KNOWN_FORMATS = (
     Format(
         "a Git LFS pointer",
-        recognise=lambda content: is_pointer(content.data),
+        recognise=lambda content: is_git_lfs_pointer(content.data),
         refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
     ),
     Format(
@@ -537,7 +537,7 @@ def is_page(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 
-def serves_pages(name: str, *, has_pages: bool) -> bool:
+def is_page_asset(name: str, *, has_pages: bool) -> bool:
     """Return whether a file is no content but only helps to show web pages, such as a style sheet, font or icon.
 
     If the folder ``has_pages``, all pictures in subfolders with names such as "images" are included.

@@ -160,7 +160,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if (
         document.is_slow
         and document.error != reading_turns.WAITING
-        and (waiting := reading_turns.find_next_waiting()) is not None
+        and (waiting := reading_turns.find_next_slow_document()) is not None
     ):
         enqueue(Document, [waiting])
     return document
@@ -190,7 +190,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
     hashes = [chunking.hash_content(chunk.text, chunk.heading_path) for chunk in text_chunks]
-    fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
+    fresh = _find_passages_to_embed(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     texts = [
@@ -245,7 +245,7 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
     return text_chunks
 
 
-def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+def _find_passages_to_embed(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
     """Return the indexes of the passages that need a new vector.
 
     All other passages keep the stored vector of a passage with the same hash.

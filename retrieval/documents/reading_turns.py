@@ -70,7 +70,7 @@ class ReadingTurn:
         return self.is_taken
 
 
-def find_next_waiting() -> int | None:
+def find_next_slow_document() -> int | None:
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 

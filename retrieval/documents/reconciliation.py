@@ -202,7 +202,7 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             recompute_term_weights(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
             for pk in find_unfit_documents(collection):
-                _read_again(pk)
+                _repair_document(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
         # This does not switch to another embedder: `find_inconsistencies` has checked that the configured one is in
         # use.
@@ -226,7 +226,7 @@ def recount_statistics(statistics: CollectionStatistics) -> None:
 
 
 @transaction.atomic
-def _read_again(pk: int) -> None:
+def _repair_document(pk: int) -> None:
     document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return

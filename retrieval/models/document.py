@@ -15,7 +15,7 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
-from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers, build_restricted_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce_event
 
@@ -54,7 +54,7 @@ def upload_path(document: Document, filename: str) -> str:
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
         return self.filter(
-            build_seen_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
+            build_readable_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
         )
 
     def filter_restricted(self) -> DocumentQuerySet:

@@ -24,7 +24,7 @@ from retrieval.types import Reader
 MAIL = "mail:"
 
 
-def name_reader(address: str) -> str:
+def name_mail_reader(address: str) -> str:
     return MAIL + address.strip().lower()
 
 
@@ -62,7 +62,7 @@ def build_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def build_seen_condition(readers: Sequence[Reader], path: str = "") -> Q:
+def build_readable_condition(readers: Sequence[Reader], path: str = "") -> Q:
     """Return a condition that each of ``readers`` may read the document at the relation ``path``."""
     condition = Q()
     for reader in readers:

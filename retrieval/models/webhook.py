@@ -47,7 +47,7 @@ class Webhook(SecretHolder):
     def destination(self) -> object:
         return parse_origin(self.address)
 
-    def note(self, *, has_failed: bool) -> None:
+    def record_delivery(self, *, has_failed: bool) -> None:
         """Count failed deliveries in a row.
 
         After several, the webhook pauses, longer each time, until a delivery succeeds.

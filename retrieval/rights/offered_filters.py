@@ -30,7 +30,7 @@ from retrieval.rights.search_filters import (
     filter_days,
     filter_numbers,
     hash_restrictions,
-    list_passing,
+    list_matching_documents,
 )
 from retrieval.types import SearchFilters
 
@@ -121,7 +121,7 @@ def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
 
 
 def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
-    rows = list_passing(filters).filter(text__isnull=False).order_by()
+    rows = list_matching_documents(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind
         if kind == Kind.VALUES:

@@ -33,7 +33,7 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers
 from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 
 # Columns of documents by the names that filters use.
@@ -98,7 +98,7 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
     return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
 
 
-def list_passing(filters: SearchFilters) -> QuerySet[Document]:
+def list_matching_documents(filters: SearchFilters) -> QuerySet[Document]:
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
 
 
@@ -107,7 +107,7 @@ def check_fields(filters: SearchFilters) -> None:
 
     Only documents that the reader may read are checked, so the error reveals nothing about others.
     """
-    readable = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
+    readable = list_matching_documents(SearchFilters(collections=filters.collections, readers=filters.readers))
     ranged = [each.field for each in filters.dates] + [each.field for each in filters.numbers]
     for name in dict.fromkeys([*filters.metadata_any, *ranged]):
         if name in DATE_COLUMNS or name in VALUE_COLUMNS:
@@ -141,7 +141,7 @@ def build_document_condition(filters: SearchFilters) -> tuple[str, list[object]]
 
 def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
-        rows = rows.filter(build_seen_condition(filters.readers, path))
+        rows = rows.filter(build_readable_condition(filters.readers, path))
     if filters.documents:
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:

@@ -7,13 +7,13 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers
 
 
 def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
     """Return the collections in which ``user`` may read every document."""
     hidden = (
-        Document.objects.exclude(build_seen_condition(build_readers(user)))
+        Document.objects.exclude(build_readable_condition(build_readers(user)))
         if build_readers(user)
         else Document.objects.none()
     )

@@ -90,12 +90,12 @@ def forget_old_runs(run: SourceRun) -> None:
     news = [
         run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
     ]
-    if len(last) == 2 and not any(news) and _drop_notes(last[0]) == _drop_notes(last[1]):
+    if len(last) == 2 and not any(news) and _get_details_without_notes(last[0]) == _get_details_without_notes(last[1]):
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
 
 
-def _drop_notes(run: SourceRun) -> dict[str, Any]:
+def _get_details_without_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
@@ -160,7 +160,7 @@ class Comparison:
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
-    def work(self, connector: Connector) -> None:
+    def compare_and_store(self, connector: Connector) -> None:
         """Make the stored documents equal to the source's.
 
         Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost.
@@ -168,13 +168,13 @@ class Comparison:
         try:
             self._process_items(connector, self._list_items(connector))
         finally:
-            self._take_notes(connector)
+            self._store_notes(connector)
         self._store_progress(connector)
         if connector.lists_everything:
             self._remove_gone(connector)
         self._end_run(connector)
 
-    def _take_notes(self, connector: Connector) -> None:
+    def _store_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
         told: dict[str, list[Any]] = {
             "notes": connector.notes,
@@ -240,7 +240,7 @@ class Comparison:
             # because the next run will not list it.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
-            self._take_readers(self._readers, found, item)
+            self._update_readers(self._readers, found, item)
         # If someone deleted the document, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
@@ -278,7 +278,7 @@ class Comparison:
             self._record_failure(found, item, str(error))
         return _read_links(item) if item is not None and found.key in self._present else ()
 
-    def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
+    def _update_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
@@ -435,7 +435,7 @@ class Comparison:
     def _remove_gone(self, connector: Connector) -> None:
         gone = [item for item in self._items.values() if self._is_gone(connector, item)]
         if self._source.keeps_missing:
-            gone = self._keep_missing(gone)
+            gone = self._keep_documents(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
         is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
@@ -448,7 +448,7 @@ class Comparison:
             if self._is_real and item.pk not in held:
                 self._remove(item)
 
-    def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
+    def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
         """Keep the documents of ``gone``, the items that the source no longer has.
 
         Return the items that have no document.

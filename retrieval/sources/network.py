@@ -300,16 +300,16 @@ class HttpConnector(Connector):
 def read_fetched(response: Response, name: str) -> Fetched | None:
     """Return the content of the response; None if the server says that the item is unchanged.
 
-    Raises: the exceptions of :func:`check_item`.
+    Raises: the exceptions of :func:`check_item_response`.
     """
-    check_item(response, name)
+    check_item_response(response, name)
     if response.is_unchanged:
         return None
     is_page = response.media_type in HTML_TYPES
     return Fetched(response.text_body if is_page else response.body, validators=response.validators)
 
 
-def check_item(response: Response, name: str) -> None:
+def check_item_response(response: Response, name: str) -> None:
     """Raise ItemGone, ItemFailed or SourceUnavailable if the response is an error. Status 304 is no error."""
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ItemGone(name)
@@ -319,7 +319,7 @@ def check_item(response: Response, name: str) -> None:
         raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
 
 
-def check_listing(response: Response) -> None:
+def check_listing_response(response: Response) -> None:
     """Raise an error if a list of items could not be read.
 
     SourceRefused means a wrong password or address, SourceUnavailable a temporary error.
@@ -340,7 +340,7 @@ def check_listing(response: Response) -> None:
         )
 
 
-def check_progress(seen: set[str], keys: Collection[str]) -> None:
+def check_page_is_new(seen: set[str], keys: Collection[str]) -> None:
     """Add the keys of a page of results to ``seen``.
 
     Raises: SourceRefused if no key is new, because the server would send the same results endlessly.

@@ -92,7 +92,7 @@ def _attempt_run(run: SourceRun) -> None:
         raise SourceRefused(reason)
     with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
-        Comparison(run).work(connector)
+        Comparison(run).compare_and_store(connector)
 
 
 class RunRefused(RagsiteError):

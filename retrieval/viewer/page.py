@@ -99,7 +99,7 @@ class ViewerContext(TypedDict):
     parts: NotRequired[Sequence[str]]
 
 
-def page_context(
+def build_viewer_context(
     document: Document, served: DocumentText, query: Mapping[str, str], borders: PassageBorders | None = None
 ) -> ViewerContext:
     """Return the variables of the template that shows ``served``, a document's text.

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, NotRequired, TypedDict
 
-from core.recent import Recent, write_whole
+from core.recent import Recent, write_file_at_once
 from core.slots import Slots
 from retrieval.documents import sandbox
 from retrieval.metrics import PAGES_NOT_DRAWN
@@ -125,7 +125,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
-    write_whole(kept, data)
+    write_file_at_once(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:
         found.sort(key=lambda entry: entry.stat().st_mtime)

@@ -41,11 +41,11 @@ from retrieval.rights.chosen_filters import (
     to_restrictions,
 )
 from retrieval.rights.offered_filters import list_offered_filters
-from retrieval.rights.search_filters import list_passing
+from retrieval.rights.search_filters import list_matching_documents
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.facts import list_facts
-from retrieval.viewer.page import cut_around_passage, find_document_file, page_context
+from retrieval.viewer.page import build_viewer_context, cut_around_passage, find_document_file
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import build_table_context
 
@@ -96,7 +96,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
     if chosen:
         within = tuple(each.pk for each in collections)
         narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
-        documents = documents.filter(pk__in=list_passing(narrowed).order_by().values("pk"))
+        documents = documents.filter(pk__in=list_matching_documents(narrowed).order_by().values("pk"))
     chips = list_chips(chosen, offered)
     kept = {name: value for name, value in wanted.items() if value}
     listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE).get_page(request.GET.get("page"))
@@ -145,7 +145,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     parts: Sequence[str] = ()
     if served is not None:
         borders = find_borders(found, request.user) if PARAMETER in request.GET and "sheet" not in request.GET else None
-        shown = page_context(found, served, request.GET, borders)
+        shown = build_viewer_context(found, served, request.GET, borders)
         if may_debug(request.user):
             context["borders"] = borders
             context["borders_href"] = _build_borders_address(shown["marked"], is_shown=borders is not None)

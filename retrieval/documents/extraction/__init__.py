@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.container import find_unread
+from retrieval.documents.extraction.container import find_left_out_content
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
@@ -56,7 +56,7 @@ def extract(
         raise too_much_text(name, limits)
     if detected.media_type in _CONTAINERS:
         known = {each.kind for each in extracted.left_out}
-        unread = (each for each in find_unread(data, extracted) if each.kind not in known)
+        unread = (each for each in find_left_out_content(data, extracted) if each.kind not in known)
         extracted = replace(extracted, left_out=(*extracted.left_out, *unread))
     return replace(
         extracted,

@@ -128,7 +128,7 @@ class Members:
         try:
             found = formats.detect_format(data, posixpath.basename(path))
         except DocumentRejected:
-            self.leave_out("pointers" if formats.is_pointer(data) else "unreadable", path)
+            self.leave_out("pointers" if formats.is_git_lfs_pointer(data) else "unreadable", path)
             return
         is_named = posixpath.splitext(path)[1][1:].lower() in found.extensions
         if found is formats.PLAIN_TEXT and not is_named and b"\0" in data[:4096]:
@@ -136,7 +136,7 @@ class Members:
             return
         self._size += len(data)
         if len(self._found) == self._limits.max_members or self._size > self._limits.max_member_bytes:
-            raise too_many(self._filename, self._limits)
+            raise make_too_many_error(self._filename, self._limits)
         stem, extension = posixpath.splitext(path)
         unique, number = path, 1
         while unique in self._found:
@@ -148,7 +148,7 @@ class Members:
         self._left_out.setdefault(kind, []).append(clean_member_name(name))
 
 
-def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+def make_too_many_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} holds more than {limits.max_members:,} files or {limits.max_member_bytes // 1_000_000} MB: "
         "upload its files in several parts."
@@ -172,7 +172,7 @@ _PATH_IN_UNICODE = 0x7075
 _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
-def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
+def decode_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
     """Return the file names in a ZIP archive. The encoding of a name without the UTF-8 flag is guessed."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
@@ -217,11 +217,11 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > 2 * limits.max_members:
-            raise too_many(filename, limits)
-        names = read_names(entries)
+            raise make_too_many_error(filename, limits)
+        names = decode_names(entries)
         has_pages = any(map(formats.is_page, names))
         for entry, name in zip(entries, names, strict=True):
-            if formats.serves_pages(name, has_pages=has_pages):
+            if formats.is_page_asset(name, has_pages=has_pages):
                 members.leave_out("of_pages", name)
                 continue
             if entry.flag_bits & 1:
@@ -235,7 +235,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
                         if unpacked > allowed:
                             raise bomb
                         if unpacked > limits.max_member_bytes + limits.max_bytes:
-                            raise too_many(filename, limits)
+                            raise make_too_many_error(filename, limits)
                         pieces.append(block)
             except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
                 members.leave_out("unreadable", name)

@@ -29,14 +29,14 @@ def find_lost_words(expected: str, text: str) -> list[str]:
     missing, left = missing - left, left - missing
     if not missing:
         return []
-    return _pick_last(words, _drop_joined(missing, left, words, found))
+    return _list_lost_words(words, _drop_joined(missing, left, words, found))
 
 
 def _split_words(text: str) -> list[str]:
     return _WORD.findall(_MARK.sub("", unicodedata.normalize("NFKC", text)))
 
 
-def _pick_last(words: list[str], lost: Counter[str]) -> list[str]:
+def _list_lost_words(words: list[str], lost: Counter[str]) -> list[str]:
     lacking = []
     for word in reversed(words):
         if lost[key := word.casefold()] > 0:

@@ -53,7 +53,7 @@ _ODF_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
-def find_unread(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
+def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
     """Return the content of the file that is missing in the extracted text, by kind.
 
     Charts and diagrams are counted; of other content, words are counted and the first are named.

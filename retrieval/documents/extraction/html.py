@@ -12,7 +12,7 @@ from lxml import etree
 
 from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.markdown import build_markdown_text
-from retrieval.documents.extraction.numbering import show_count
+from retrieval.documents.extraction.numbering import format_list_number
 from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
@@ -118,7 +118,7 @@ def convert_html(root: etree._Element) -> str:
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     _write_frames(root)
-    unread = _drop_unseen(root)
+    unread = _drop_invisible_elements(root)
     _tidy(root)
     main = _find_main(root)
     titles = root.findall(".//h1")
@@ -160,7 +160,7 @@ def _write_frames(root: etree._Element) -> None:
             template.tag = "div"
 
 
-def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
+def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
     tabs = _find_tabs(root)
     opened = find_opened_elements(root)
     _name_panels(root, tabs)
@@ -176,7 +176,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             gone.add(element)
             continue
         is_out = element.tag in _DROPPED
-        if not is_out and _is_furniture(element, letters[element], linked[element], most):
+        if not is_out and _belongs_to_site(element, letters[element], linked[element], most):
             unread["outside"] += [_read_unlinked_text(element)] * (element.tag in _PARTS)
             is_out = True
         if not is_out and is_hidden(element) and element not in opened:
@@ -196,7 +196,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
     return unread
 
 
-def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
+def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: float) -> bool:
     """Return whether an element belongs to the site and not to the page, such as a menu.
 
     An aside belongs to the page, unless it is mostly links or has a class name of the site's parts.
@@ -261,7 +261,7 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
             _drop(tab)
 
 
-def _drop_contents(root: etree._Element) -> None:
+def _drop_tables_of_contents(root: etree._Element) -> None:
     """Remove tables of contents, which repeat the headings, and menus: lists of links before the first heading."""
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
@@ -338,13 +338,13 @@ def _tidy(root: etree._Element) -> None:
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
             # Elements that a table may not contain are moved before it, where a browser shows them.
             table.addprevious(stray)
-    _drop_contents(root)
+    _drop_tables_of_contents(root)
     _drop_page_links(root)
     _write_pictures(root)
     _write_fields(root)
     _write_formulas(root)
-    _write_marks(root)
-    _open_boxes(root)
+    _mark_superscripts(root)
+    _replace_layout_tables(root)
     _write_definitions(root)
     _spread_merged_cells(root)
 
@@ -416,7 +416,7 @@ def _bracket(words: str) -> str:
     return words if len(words) == 1 or words.isalnum() else f"({words})"
 
 
-def _write_marks(root: etree._Element) -> None:
+def _mark_superscripts(root: etree._Element) -> None:
     """Mark superscripts and subscripts that would change a number: ``10^6``, ``$320 [1]``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
@@ -457,7 +457,7 @@ def _read_text_before(element: etree._Element) -> str:
     return parent.text or ("" if parent.tag in _BLOCKS else _read_text_before(parent))
 
 
-def _open_boxes(root: etree._Element) -> None:
+def _replace_layout_tables(root: etree._Element) -> None:
     """Replace tables that are only layout by blocks of text. They contain other tables, or have one column."""
     for table in list(root.iter("table")):
         parent = table.getparent()
@@ -656,7 +656,7 @@ def _make_item_sign(item: etree._Element) -> str:
         form = _LIST_FORMS.get(parent.get("type", ""))
         if style:
             form = f"{style[1].lower()}{'Roman' if style[2] else 'Letter'}"
-        sign = f"- {show_count(number, form)}." if form else f"{number}."
+        sign = f"- {format_list_number(number, form)}." if form else f"{number}."
     return "   " * sum(1 for _ in item.iterancestors("li")) + sign
 
 

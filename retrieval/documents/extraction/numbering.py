@@ -132,7 +132,7 @@ class Numbering:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
             form = _read_value(levels.get(level), "w:numFmt")
-            return show_count(value, "decimal" if is_legal and form != "decimalZero" else form)
+            return format_list_number(value, "decimal" if is_legal and form != "decimalZero" else form)
 
         return at, _PLACE.sub(show, pattern).strip()
 
@@ -158,7 +158,7 @@ def _write_letters(value: int) -> str:
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
 
-def show_count(value: int, form: str) -> str:
+def format_list_number(value: int, form: str) -> str:
     """Return a number as text in a numbering format of Word, such as "lowerRoman"; digits if the format is unknown."""
     return _FORMS.get(form, str)(value)
 

@@ -206,7 +206,7 @@ _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
 _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
 
 
-def mark_raised(before: str, words: str) -> str:
+def write_superscript(before: str, words: str) -> str:
     """Return superscript ``words`` as plain text, so that they do not change the text ``before``.
 
     A number or a single letter gets a mark: 10^6, $320^1, Total^a. Other words do not: 1st, Acme™.
@@ -219,7 +219,7 @@ def mark_raised(before: str, words: str) -> str:
     return f"^{words}" if _NUMBER.fullmatch(mark) or (len(mark) == 1 and mark.isalnum()) else words
 
 
-def mark_lowered(before: str, words: str) -> str:
+def write_subscript(before: str, words: str) -> str:
     """Return subscript ``words`` as plain text. A number after a digit gets a mark: 10_2, but H2O."""
     return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
 

@@ -48,7 +48,7 @@ _MOST_NUMBERS = 5
 _Shape = tuple[str, str]
 
 
-def drop_furniture(pages: Sequence[PrintedPage]) -> None:
+def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged.
 
     Only the two highest and the two lowest lines of a page are checked. A line is removed in two cases:
@@ -60,7 +60,7 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
         return
     seen: Counter[_Shape] = Counter()
     places: Counter[tuple[str, int]] = Counter()
-    edges = [_find_edges(page, index) for index, page in enumerate(pages)]
+    edges = [_find_edge_lines(page, index) for index, page in enumerate(pages)]
     for found in edges:
         seen.update({shape for _, shapes, _ in found for shape in shapes})
         places.update({place for _, _, place in found if place})
@@ -80,8 +80,8 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
         page.lines = left or page.lines
 
 
-def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the two highest and two lowest lines of a page, with texts to compare them (see ``_list_shapes``).
+def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
+    """Return the two highest and two lowest lines of a page, with the texts of :func:`_list_comparable_texts`.
 
     If a space separates a line from the text, its height on the page follows, otherwise None.
     """
@@ -101,13 +101,13 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
             )
             is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
             place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_list_shapes(edge, line.text, index)), place))
+            found.append((line, list(_list_comparable_texts(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
+def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
     """Return texts by which lines of different pages are compared: the text, and the text without growing numbers.
 
     In the second one, the index of the page is subtracted from each number.
@@ -154,7 +154,7 @@ def extract_pdf(
             *leave_out("form", (), int(added.is_xfa_form())),
         )
     lines = [line for page in pages for line in page.lines]
-    drop_furniture(pages)
+    drop_running_lines(pages)
     join_tables(pages)
     text, places, headings = compose_text(pages)
     kept = {id(line) for page in pages for line in page.lines}

@@ -12,7 +12,7 @@ import pypdfium2.raw as pdfium_c
 
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import make_canonical
-from retrieval.documents.extraction.printed import PrintedPage, place_text, turn_box
+from retrieval.documents.extraction.printed import PrintedPage, insert_text_at, turn_box
 from retrieval.text.extracted import LeftOut, leave_out
 
 _TICKED, _EMPTY = "☒", "☐"
@@ -93,7 +93,7 @@ class Added:
             box = (sides.left - left, top - sides.top, sides.right - left, top - sides.bottom)
             turned = (page.get_rotation() - printed.turned) % 360
             self.texts.append(text)
-            place_text(printed.lines, text, turn_box(box, turned, printed.width, printed.height))
+            insert_text_at(printed.lines, text, turn_box(box, turned, printed.width, printed.height))
         elif kind not in _NO_COMMENT:
             self.comments += 1
 

@@ -24,10 +24,10 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     text, encoded = _ENCODED.subn("", _read_xml(data) or decode(data, filename))
     if encoded:
         return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
-    sections = find_underlined(text)
+    sections = find_underlined_headings(text)
     if media_type == RST or (sections and has_markup(text)):
         return build_markdown_text(to_markdown(text), media_type=RST)
-    sections = sections or find_headings(text)
+    sections = sections or find_unmarked_headings(text)
     # A heading is the text's title if it is at the start.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
@@ -45,7 +45,7 @@ def _read_xml(data: bytes) -> str:
     return make_canonical("".join(line for line in lines if not line.endswith(": \n")))
 
 
-def find_underlined(text: str) -> list[Section]:
+def find_underlined_headings(text: str) -> list[Section]:
     """Return the underlined headings.
 
     The first character used for underlines means level 1, the next new one level 2, and so on.
@@ -64,7 +64,7 @@ def find_underlined(text: str) -> list[Section]:
     return sections
 
 
-def find_headings(text: str) -> list[Section]:
+def find_unmarked_headings(text: str) -> list[Section]:
     """Return the likely headings of text without markup; none if they are inconsistent.
 
     A heading is a line between blank lines, of one of these kinds:

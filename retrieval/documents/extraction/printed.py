@@ -131,15 +131,15 @@ def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> 
 _LINE_HEIGHT = 14.0
 
 
-def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
+def insert_text_at(lines: list[PrintedLine], text: str, box: Box) -> None:
     """Insert ``text`` into the line at the height of ``box``. Without such a line, it becomes a line of its own."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
-        _place_row(lines, row, (box[0], box[1] + at * height, box[2], box[1] + (at + 1) * height))
+        _insert_row_at(lines, row, (box[0], box[1] + at * height, box[2], box[1] + (at + 1) * height))
 
 
-def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
+def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
     left, top, right, bottom = box
     beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
     near, at = min(

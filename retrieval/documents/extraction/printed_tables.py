@@ -19,10 +19,10 @@ from retrieval.documents.extraction.table_rows import (
     PrintedRow,
     Row,
     build_found_table,
+    build_grid,
     find_columns,
     find_rows,
     group_rows,
-    lay_out,
     text_of,
     trim,
 )
@@ -101,7 +101,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
         return []
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
-        grid = lay_out(group_rows(run, columns), columns)
+        grid = build_grid(group_rows(run, columns), columns)
         table = build_found_table(grid)
         if _is_table(grid, table):
             return [table]

@@ -68,7 +68,7 @@ def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Se
     for page in pages:
         for line in [*page.lines, *page.aside]:
             line.text = make_canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
-        _drop_contents(page)
+        _drop_tables_of_contents(page)
     body = _measure_body_size(pages)
     pitch = _measure_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
@@ -92,7 +92,7 @@ def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
     groups[end:end] = aside
 
 
-def _drop_contents(page: PrintedPage) -> None:
+def _drop_tables_of_contents(page: PrintedPage) -> None:
     entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
     if len(entries) >= _FEWEST_ENTRIES:
         is_all = 2 * len(entries) >= len(page.lines)

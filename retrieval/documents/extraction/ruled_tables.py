@@ -15,11 +15,11 @@ from retrieval.documents.extraction.table_rows import (
     FoundTable,
     PrintedRow,
     build_found_table,
+    build_grid,
     find_columns,
     find_rows,
     group_rows,
     join_cells,
-    lay_out,
     text_of,
 )
 
@@ -302,11 +302,11 @@ def _read_between_rules(
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
-        return build_found_table(lay_out(bands, columns, 1))
+        return build_found_table(build_grid(bands, columns, 1))
     if len(bands) < 2:
         return None
     body = group_rows([row for band in bands[1:] for row in band], columns)
-    return build_found_table(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
+    return build_found_table(build_grid([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:

@@ -91,7 +91,7 @@ def extract_in_sandbox(
             raise DocumentRejected(str(error)) from None
         raise DocumentRejected(f"{name} could not be read ({error.kind}): save it again in its program.") from error
     try:
-        return _rebuild(head, text, limits)
+        return _rebuild_extracted_text(head, text, limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
@@ -127,7 +127,7 @@ def read(
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
-def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
+def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Return the extracted text from the values that the sandbox process sent.
 
     Raises: ValueError, TypeError, KeyError or AttributeError for values that :func:`read` cannot have returned, because

@@ -26,9 +26,9 @@ from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
     convert_to_plain_office,
     is_page_number,
-    mark_lowered,
-    mark_raised,
     read_chart,
+    write_subscript,
+    write_superscript,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
@@ -285,7 +285,7 @@ def _read_text(value: str | CellRichText) -> str:
     words = ""
     for piece in [value] if isinstance(value, str) else value:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
-        mark = {"superscript": mark_raised, "subscript": mark_lowered}.get(align)
+        mark = {"superscript": write_superscript, "subscript": write_subscript}.get(align)
         words += mark(words, text) if mark else text
     return str(unescape(words))
 

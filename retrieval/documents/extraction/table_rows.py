@@ -193,7 +193,7 @@ class Grid:
     values: list[int]
 
 
-def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
+def build_grid(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
     cells: list[Row] = []
     for group in groups:
         laid: list[list[Cell]] = [[] for _ in columns]

@@ -28,12 +28,12 @@ from retrieval.documents.extraction.office_xml import (
     convert_to_plain_office,
     describe_picture,
     is_page_number,
-    mark_lowered,
-    mark_raised,
     name,
     read_chart,
     read_diagram,
     write_equation,
+    write_subscript,
+    write_superscript,
 )
 from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
@@ -152,7 +152,7 @@ class _Reader:
         self._write_signs(root)
         self._write_drawings(root, part)
         for paragraph in root.iter(qn("w:p")):
-            _set_off_marks(paragraph)
+            _mark_superscripts(paragraph)
 
     def _write_signs(self, root: Any) -> None:
         for symbol in list(root.iter(qn("w:sym"))):
@@ -336,14 +336,14 @@ def _put_behind(anchor: Any, blocks: list[Any]) -> None:
             paragraph.addnext(block)
 
 
-def _set_off_marks(paragraph: Any) -> None:
+def _mark_superscripts(paragraph: Any) -> None:
     before = ""
     for run in paragraph.iter(qn("w:r")):
         align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
         kind = align.get(qn("w:val")) if align is not None else ""
         for text in run.iter(qn("w:t")):
             if kind in ("superscript", "subscript") and text.text:
-                text.text = (mark_raised if kind == "superscript" else mark_lowered)(before, text.text)
+                text.text = (write_superscript if kind == "superscript" else write_subscript)(before, text.text)
                 kind = ""
             before += text.text or ""
 

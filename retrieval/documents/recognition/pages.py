@@ -12,7 +12,7 @@ from django.conf import settings
 from retrieval.documents import sandbox
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.recognition import tesseract
-from retrieval.documents.recognition.recognised_words import build_page, check_words
+from retrieval.documents.recognition.recognised_words import build_page, check_recognised_page
 from retrieval.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
 
@@ -94,7 +94,7 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
     values: dict[str, object]
     try:
         value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)
-        values = check_words(value)
+        values = check_recognised_page(value)
         PAGES_RECOGNISED.labels(result="recognised").inc()
     except (sandbox.LimitExceeded, sandbox.JobCrashed, sandbox.JobFailed, ValueError, TypeError, KeyError) as error:
         PAGES_RECOGNISED.labels(result="failed").inc()

@@ -17,7 +17,7 @@ _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
-def check_words(value: Any) -> dict[str, object]:
+def check_recognised_page(value: Any) -> dict[str, object]:
     """Check the sandbox's output, and return it as the fields of a ``RecognisedPage``.
 
     Each word is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the upright

@@ -180,7 +180,7 @@ def _draw_page(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
     image: Image.Image = Image.open(file)
     image.seek(number - 1)
-    image = flatten(image)
+    image = convert_to_upright_greyscale(image)
     dpi = image.width / _USUAL_WIDTH
     scale = min(max(1.0, _LEAST_DPI / dpi), _MOST_SCALE, math.sqrt(_MOST_PIXELS / (image.width * image.height)))
     if scale != 1:
@@ -189,7 +189,7 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
     return image, max(70, round(dpi * scale))
 
 
-def flatten(image: Image.Image) -> Image.Image:
+def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
     """Return the picture in greyscale on a white background, turned upright as the camera's data say."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:

@@ -168,7 +168,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
-                _write(part)
+                _write_result(part)
         code = 0
     finally:
         os._exit(code)
@@ -193,7 +193,7 @@ def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and list_missing_guards(guards):
-        return _encode({"refused": True, "guards": guards}), body
+        return _encode_head({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:
@@ -203,14 +203,14 @@ def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
         raise
     except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
         head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
-    return _encode(head), body
+    return _encode_head(head), body
 
 
-def _encode(head: ResultHead) -> bytes:
+def _encode_head(head: ResultHead) -> bytes:
     return json.dumps(head).encode()
 
 
-def _write(part: bytes) -> None:
+def _write_result(part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[os.write(_RESULT, view) :]

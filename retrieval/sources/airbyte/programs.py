@@ -27,14 +27,14 @@ def get_environment_path(connector: RegisteredConnector) -> Path:
     return get_connectors_folder() / connector.name
 
 
-def check_allowed() -> None:
+def check_connectors_allowed() -> None:
     if not settings.SOURCE_CONNECTORS:
         raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
 
 
 def find_program(connector: RegisteredConnector) -> list[str]:
     """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
-    check_allowed()
+    check_connectors_allowed()
     scripts = get_environment_path(connector) / "bin"
     program = scripts / connector.program
     if not connector.is_ready or not connector.program or not program.is_file():

@@ -140,7 +140,7 @@ def build_days_field() -> forms.Field:
     )
 
 
-def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
+def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
     """Yield an error for each incremental stream without a cursor field, which shows what has changed."""
     for name in list_chosen(cleaned):
         stream, options = find_stream(found, name), select_stream_options(cleaned, name)
@@ -150,7 +150,7 @@ def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Itera
             yield f"{build_prefix(name)}cursor_field", ValidationError(said)
 
 
-def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
+def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
     """Yield an error for each incremental stream, if the source also takes over who may read its items.
 
     If a right is withdrawn, the record need not change, so incremental reading would miss it.

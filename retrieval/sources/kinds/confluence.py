@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, build_page
-from retrieval.sources.network import Client, check_progress
+from retrieval.sources.network import Client, check_page_is_new
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
 from retrieval.sources.reader_names import TakesReaders
@@ -61,17 +61,17 @@ class _Rights:
         """Return the users and groups in a response. Raises: _Unreadable if the list of either is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
-            return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
+            return _Subjects(frozenset(map(self.remember_group, groups)), frozenset(map(self.remember_user, users)))
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the answer does not name accounts and groups")) from error
 
-    def note_group(self, group: Mapping[str, Any]) -> str:
+    def remember_group(self, group: Mapping[str, Any]) -> str:
         name = str(group["name"])
         if group.get("id"):
             self.group_ids[name] = str(group["id"])
         return name
 
-    def note_user(self, user: Mapping[str, Any]) -> str:
+    def remember_user(self, user: Mapping[str, Any]) -> str:
         """Return an account's id, and remember its mail address, or its name if the server hides the address."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
@@ -106,8 +106,8 @@ class _Rights:
             if kind == "anonymous":
                 return _Subjects(is_everybody=True)
             if kind == "group":
-                return _Subjects(groups=frozenset([self.note_group(subject)]))
-            return _Subjects(users=frozenset([self.note_user(subject)]))
+                return _Subjects(groups=frozenset([self.remember_group(subject)]))
+            return _Subjects(users=frozenset([self.remember_user(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
         return self.read_subjects({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
@@ -150,7 +150,7 @@ class ConfluenceConnector(WikiConnector):
             following = answer.get("_links", {}).get("next")
             if not following:
                 return
-            check_progress(seen, [str(page["id"]) for page in answer.get("results", [])])
+            check_page_is_new(seen, [str(page["id"]) for page in answer.get("results", [])])
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
@@ -240,7 +240,7 @@ class ConfluenceConnector(WikiConnector):
         """
         if group not in rights.members:
             try:
-                rights.members[group] = frozenset(map(rights.note_user, self._list_members(rights, group)))
+                rights.members[group] = frozenset(map(rights.remember_user, self._list_members(rights, group)))
             except (SourceRefused, SourceUnavailable, KeyError, TypeError) as error:
                 _explain(error)
                 rights.members[group] = frozenset()

@@ -24,7 +24,7 @@ from core.users import is_superuser
 from retrieval.models import RegisteredConnector, Source
 from retrieval.sources.airbyte.calls import ConnectorCalls, Record
 from retrieval.sources.airbyte.connector_process import TookTooLong
-from retrieval.sources.airbyte.programs import check_allowed
+from retrieval.sources.airbyte.programs import check_connectors_allowed
 from retrieval.sources.airbyte.reading import Reading, hash_setup
 from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.airbyte.streams import (
@@ -34,8 +34,8 @@ from retrieval.sources.airbyte.streams import (
     build_change_fields,
     build_days_field,
     can_read_changes,
-    check_cursors,
-    check_readers,
+    check_cursor_fields,
+    check_reader_imports,
     drop_unchosen,
     find_stream,
     is_deleted,
@@ -106,7 +106,7 @@ class ConnectorOptions(forms.Form):
                 cleaned.update(
                     add_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
                 )
-        for field, error in [*check_cursors(self.found, cleaned), *check_readers(cleaned)]:
+        for field, error in [*check_cursor_fields(self.found, cleaned), *check_reader_imports(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
         return drop_unchosen(cleaned)
 
@@ -235,7 +235,7 @@ class ConnectorSource(Connector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        check_allowed()
+        check_connectors_allowed()
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         if chosen is None:
             raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import build_page
-from retrieval.sources.network import HttpConnector, check_listing, join_address
+from retrieval.sources.network import HttpConnector, check_listing_response, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
@@ -49,7 +49,7 @@ class FeedConnector(HttpConnector):
 
         self._entries = {}
         response = self._client.get(self.options["url"])
-        check_listing(response)
+        check_listing_response(response)
         no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
         label = response.charset if find_codec(response.charset) else find_xml_label(response.body)
         try:

@@ -18,11 +18,11 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.file_loading import SKIPPED_FOLDERS
-from retrieval.documents.formats import serves_pages
+from retrieval.documents.formats import is_page_asset
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
-from retrieval.sources.network import Client, check_listing
+from retrieval.sources.network import Client, check_listing_response
 from retrieval.sources.options import Account, AddressField, Options, Readable
 from retrieval.sources.protocol import (
     Connector,
@@ -201,7 +201,7 @@ class GitConnector(Connector):
         for entry in iter_tree_contents(self._repository.object_store, tree):
             name = entry.path.decode("utf-8", "backslashreplace")
             is_submodule = stat.S_IFMT(entry.mode) == _SUBMODULE
-            if is_submodule or (stat.S_ISREG(entry.mode) and not serves_pages(name, has_pages=True)):
+            if is_submodule or (stat.S_ISREG(entry.mode) and not is_page_asset(name, has_pages=True)):
                 self._submodules |= {name} if is_submodule else set()
                 yield RemoteItem(name, name, entry.sha.decode(), self.build_address(name))
 
@@ -272,7 +272,7 @@ def _make_git_client(client: Client, repository: str) -> Any:
                 content=content,
                 most_bytes=_MOST_BYTES,
             )
-            check_listing(answer)
+            check_listing_response(answer)
             # The Git library dulwich reads these attributes of a response.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.network import Client, check_listing
+from retrieval.sources.network import Client, check_listing_response
 from retrieval.sources.protocol import ItemReaders, SourceRefused, SourceUnavailable
 
 _SERVICE = "/remote.php/"
@@ -54,7 +54,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
     asked = f"{host}/ocs/v2.php/apps/files_sharing/api/v1/shares?format=json&reshares=true"
     try:
         response = client.get(asked, headers={"OCS-APIRequest": "true"})
-        check_listing(response)
+        check_listing_response(response)
         for share in json.loads(response.body)["ocs"]["data"]:
             _add_share(shares, share)
     except (SourceRefused, SourceUnavailable) as error:

@@ -28,8 +28,8 @@ from retrieval.sources.network import (
     USER_AGENT,
     HttpConnector,
     Response,
-    check_item,
-    check_listing,
+    check_item_response,
+    check_listing_response,
     find_children,
     join_address,
     parse_xml,
@@ -228,10 +228,10 @@ class WebsiteConnector(HttpConnector):
             # again.
             response = self._request(item.key, {})
         if item.is_entry:
-            check_listing(response)
+            check_listing_response(response)
         if response.is_unchanged:
             return None
-        check_item(response, item.name)
+        check_item_response(response, item.name)
         name, media_type = derive_name_and_type(item.name, response)
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
@@ -367,7 +367,7 @@ class WebsiteConnector(HttpConnector):
             if len(seen) > _MOST_SITEMAPS:
                 raise SourceRefused(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
             response = self._request(url, {}, redirects=5)
-            check_listing(response)
+            check_listing_response(response)
             try:
                 root = parse_xml(_decompress_sitemap(response.body).lstrip(codecs.BOM_UTF8 + b"\r\n\t "))
                 if not str(root.tag).endswith(("urlset", "sitemapindex")):
