@@ -7,7 +7,7 @@ from typing import Any
 def find_network(address: str) -> str:
     """Return the part of an IP address whose requests are limited together.
 
-    An IPv4 address is returned unchanged. A customer usually has a /64 network of IPv6 addresses, which is returned.
+    For IPv4, this is the address; for IPv6, the /64 network that a customer usually has.
     """
     try:
         parsed = ip_address(address)

@@ -126,7 +126,7 @@ class KnownModel:
     """What the client has learned about a language model from its responses.
 
     ``refused`` are fields of a request that the server does not support. If ``opens_with_thought`` is true, replies
-    begin within a thought, without a sign that opens it.
+    begin within a thought, without a marker that opens it.
     """
 
     refused: frozenset[str] = frozenset()

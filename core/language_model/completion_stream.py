@@ -40,7 +40,7 @@ class Delta:
     """A piece of a language model's reply. An empty piece shows that the model is working, for example on a thought.
 
     If the server sends a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), the last piece has it. Token counts are
-    None in all other pieces.
+    None in pieces without them.
     """
 
     text: str = ""

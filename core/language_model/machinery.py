@@ -1,6 +1,6 @@
 """Remove thoughts, function calls and control tokens from a model's text. PURE.
 
-They are found by signs, such as <think>. To support another family of models, add a row to :data:`THOUGHTS`. A sign
+They are found by markers, such as <think>. To support another family of models, add a row to :data:`THOUGHTS`. A marker
 that the sources contain is not removed.
 """
 
@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Callable
 
-# Each row has the names of models, the sign that opens a thought, the sign that closes it, and whether the closing sign
-# may come alone: some chat templates write the opening sign into the prompt.
+# Each row has the names of models, the marker that opens a thought, the marker that closes it, and whether the closing
+# marker may come alone: some chat templates write the opening marker into the prompt.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -32,7 +32,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A reply that begins like this may be a thought without an opening sign. Its text is held back until this is decided.
+# A reply that begins like this may be a thought without an opening marker. Its text is held back until this is decided.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -42,7 +42,7 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# These signs end a model's turn. Models may continue with an invented conversation, which is removed.
+# These markers end a model's turn. Models may continue with an invented conversation, which is removed.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -52,8 +52,8 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# Signs that close a thought are tried before those that end a turn, because one of the latter is the beginning of one
-# of the former.
+# Markers that close a thought are tried first. One of them begins with a marker that ends a turn, which would match
+# instead.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -62,7 +62,7 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# These opening signs are ordinary words, so they only open a thought at the beginning of a reply.
+# These opening markers are ordinary words, so they only open a thought at the beginning of a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
@@ -101,7 +101,7 @@ class MachineryStream:
     - ``may_show`` returns whether the sources contain a text; such a text is not removed.
     - ``opens_with_thought``: the reply begins within a thought, so its text is removed up to the end of the thought.
     - ``withheld`` is true if some text was removed.
-    - ``closes_alone`` is true if a thought ended that no sign in the reply had opened.
+    - ``closes_alone`` is true if a thought ended that no marker in the reply had opened.
     - ``takes_back`` is true if the text of such a thought was already returned. The caller must remove this text and
       reset the flag.
     """
@@ -187,7 +187,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the text up to the end of the line or to the next sign; None if more text is needed to decide."""
+        """Return the text up to the end of the line or to the next marker; None if more text is needed to decide."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)

@@ -91,7 +91,7 @@ class PushFileSerializer(_PushSerializer):
 
 
 class PushOperationSerializer(PushTextSerializer):
-    """One item of a batch. It needs ``text`` to store a document, and must not have it to delete one."""
+    """One item of a batch. To store the item, ``text`` is required; to delete it, ``text`` must be missing."""
 
     action = NameField(choices=["put", "delete"], default="put")
     external_id = ExternalIdField()
@@ -108,7 +108,7 @@ class PushBatchSerializer(KnownFieldsOnly):
 
 
 class AnyBatchSerializer(KnownFieldsOnly):
-    """A batch whose items are checked later, one by one, so that an invalid item does not refuse the others."""
+    """A batch whose items are not checked here, so that one invalid item does not refuse the batch."""
 
     items = serializers.ListField(max_length=MOST_ITEMS, allow_empty=False)
 
