@@ -139,7 +139,7 @@ class Document(Job):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
 
-    # A document without a title is sorted by its source.
+    # A document without a title is sorted by the name of its file (``source``).
     sort_key = models.GeneratedField(
         expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
     )

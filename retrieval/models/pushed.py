@@ -28,7 +28,7 @@ class PushedItem(models.Model):
     """A document that a program sent to a source of the kind Push, as it was sent last.
 
     - ``external_id`` is the program's id of the document.
-    - ``name`` is the document's source; empty after a deletion.
+    - ``name`` is the name of the document (``Document.source``); empty after a deletion.
     - ``content_hash`` is the SHA-256 of the stored file.
     - ``title``, ``url`` and ``metadata`` are as sent, without additions by the source or a curator.
     - ``readers`` are names of groups; None admits all readers of the collection.

@@ -156,7 +156,7 @@ class SourceRun(Job):
 class SourceItem(models.Model):
     """An item of a source, such as a page or file, as it was last listed.
 
-    - ``key`` is its id in the source, ``name`` the source of its document on this site.
+    - ``key`` is its id in the source, ``name`` the name of its document (``Document.source``).
     - ``fingerprint`` shows whether it has changed. ``validators`` are headers for a conditional request.
     - ``links`` are the arguments of each linked ``RemoteItem``.
     - ``readers`` are the users and groups of this site that may read it, or EVERYBODY; None if they are not imported.

@@ -37,7 +37,7 @@ from retrieval.types import SearchFilters
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# Keys in the API's `filters` of the fields that have their own. All other fields share one key.
+# These fields have keys of their own in the API's `filters`. All other fields of one kind share a key.
 _PARTS = {"language": "languages", "format": "formats"}
 # Each entry of a list is a value of its own. Objects and empty texts are not values.
 _VALUES_SQL = """

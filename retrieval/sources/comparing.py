@@ -1,6 +1,6 @@
 """Compare the items that a source lists with the stored ones, and read new and changed items.
 
-The database row of an item records that the run has processed it. So if a worker dies, the next one repeats no item.
+The database row of an item records that the run has processed it. So if a worker dies, the next worker repeats no item.
 """
 
 from __future__ import annotations
