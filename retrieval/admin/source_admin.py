@@ -33,7 +33,7 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
+from retrieval.sources.kinds.connectors import ConnectorSource, list_usable_connectors
 from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
 from retrieval.sources.states import SourceStatus, explain_wait, find_source_status, find_source_statuses
@@ -120,7 +120,7 @@ def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obst
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
-    offered = list_usable(user)
+    offered = list_usable_connectors(user)
     return [(f"{kind.name}&connector={each.name}", each.name, kind.description, []) for each in offered]
 
 
@@ -242,7 +242,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         kind = self._find_kind(request, None)
-        if kind is ConnectorSource and not list_usable(request.user, request.GET.get("connector", "")):
+        if kind is ConnectorSource and not list_usable_connectors(request.user, request.GET.get("connector", "")):
             kind = None
         if kind is not None:
             return super().add_view(
@@ -286,7 +286,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, Source) and obj.kind == ConnectorSource.name:
             name = str(obj.options.get("connector") or "")
-            return super().has_change_permission(request, obj) and bool(list_usable(request.user, name))
+            return super().has_change_permission(request, obj) and bool(list_usable_connectors(request.user, name))
         return super().has_change_permission(request, obj)
 
     def response_add(self, request: HttpRequest, obj: Source, post_url_continue: str | None = None) -> HttpResponse:

@@ -41,7 +41,7 @@ from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.rights.offered_filters import list_offered_filters
-from retrieval.rights.search_filters import build_filters, check_fields
+from retrieval.rights.search_filters import build_filters, check_filter_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
@@ -107,7 +107,7 @@ def _build_filters_asked(request: Request, asked: Mapping[str, Any]) -> SearchFi
     except InvalidQuery as error:
         raise ValidationError({"collection": [str(error)]}) from error
     try:
-        check_fields(filters)
+        check_filter_fields(filters)
     except InvalidQuery as error:
         raise ValidationError({"filters": [str(error)]}) from error
     return filters

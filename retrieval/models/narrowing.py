@@ -28,7 +28,7 @@ def name_mail_reader(address: str) -> str:
     return MAIL + address.strip().lower()
 
 
-def _list_names(user: AnyUser) -> list[str]:
+def _list_admitting_names(user: AnyUser) -> list[str]:
     """Return the names by which metadata can admit the user: groups, and `mail:` with each confirmed address.
 
     A group whose name begins with `mail:` is left out.
@@ -52,7 +52,7 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
         Reader(
-            groups=tuple(_list_names(user)),
+            groups=tuple(_list_admitting_names(user)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
     )

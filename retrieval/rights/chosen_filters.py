@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_plain_number
+from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, label_value, write_plain_number
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
@@ -208,7 +208,7 @@ def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> l
             chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
             continue
         for text in dict.fromkeys(map(_format_value, value)):
-            chips.append(Chip(field, label, name_value(field, text), f"{field}={text}"))
+            chips.append(Chip(field, label, label_value(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
         chips.append(Chip("", _("Documents"), str(len(named)), ""))
     return chips
@@ -271,7 +271,7 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
             known = {option.value for option in each.values}
             numbers = {_format_value(number) for text in texts if text in known for number in _read_scalar(text)}
             others = [
-                OfferedValue(text, name_value(each.field, text), 0)
+                OfferedValue(text, label_value(each.field, text), 0)
                 for text in texts
                 if text not in known and text not in numbers
             ]

@@ -24,9 +24,9 @@ from retrieval.models.collection import BUILT_IN_FILTERS
 from retrieval.rights.search_filters import (
     DATE_COLUMNS,
     VALUE_COLUMNS,
+    build_day_expression,
     build_filters,
-    extract_day,
-    extract_number,
+    build_number_expression,
     filter_days,
     filter_numbers,
     hash_restrictions,
@@ -144,10 +144,10 @@ def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[O
         with connection.cursor() as cursor:
             cursor.execute(_VALUES_SQL.format(passing=sql), [field, *parameters, field, LONGEST_VALUE, most])
             found = cursor.fetchall()
-    return [OfferedValue(value, name_value(field, value), number) for value, number in found]
+    return [OfferedValue(value, label_value(field, value), number) for value, number in found]
 
 
-def name_value(field: str, value: str) -> str:
+def label_value(field: str, value: str) -> str:
     """Return a label for a field's value, such as "English" for `en`; the value itself if there is none."""
     if field == "language":
         try:
@@ -166,9 +166,13 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
         first, last = (localtime(end).date().isoformat() if end else "" for end in (ends["first"], ends["last"]))
         return (first, last) if first else None
     if kind == Kind.DATES:
-        ends = filter_days(rows, field).aggregate(first=Min(extract_day(field)), last=Max(extract_day(field)))
+        ends = filter_days(rows, field).aggregate(
+            first=Min(build_day_expression(field)), last=Max(build_day_expression(field))
+        )
     else:
-        ends = filter_numbers(rows, field).aggregate(first=Min(extract_number(field)), last=Max(extract_number(field)))
+        ends = filter_numbers(rows, field).aggregate(
+            first=Min(build_number_expression(field)), last=Max(build_number_expression(field))
+        )
     return None if ends["first"] is None else (write_plain_number(ends["first"]), write_plain_number(ends["last"]))
 
 

@@ -102,7 +102,7 @@ def list_matching_documents(filters: SearchFilters) -> QuerySet[Document]:
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
 
 
-def check_fields(filters: SearchFilters) -> None:
+def check_filter_fields(filters: SearchFilters) -> None:
     """Raise InvalidQuery if a filter uses a field that no document has, or a range without dates or numbers.
 
     Only documents that the reader may read are checked, so the error reveals nothing about others.
@@ -177,14 +177,14 @@ def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[
             rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
         return rows
     first, last = dates.first or date.min, dates.last or date.max
-    day = extract_day(dates.field, path)
+    day = build_day_expression(dates.field, path)
     return filter_days(rows, dates.field, path).filter(
         GreaterThanOrEqual(day, Value(first.isoformat())), LessThanOrEqual(day, Value(last.isoformat()))
     )
 
 
 def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> QuerySet[Row]:
-    number = extract_number(numbers.field, path)
+    number = build_number_expression(numbers.field, path)
     if numbers.least is not None:
         rows = rows.filter(GreaterThanOrEqual(number, Value(numbers.least)))
     if numbers.most is not None:
@@ -192,7 +192,7 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
     return rows
 
 
-def extract_day(field: str, path: str = "") -> Combinable:
+def build_day_expression(field: str, path: str = "") -> Combinable:
     """Return an SQL expression for the first ten characters of a metadata value, which sort as ISO dates.
 
     With the C collation, they sort in the same way in every database.
@@ -200,14 +200,14 @@ def extract_day(field: str, path: str = "") -> Combinable:
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 
 
-def extract_number(field: str, path: str = "") -> Combinable:
+def build_number_expression(field: str, path: str = "") -> Combinable:
     """Return an SQL expression for the number in a metadata value; NULL if it is not a number."""
     written = KeyTextTransform(field, f"{path}metadata")
     return Case(When(Regex(written, Value(_NUMBER)), then=Cast(written, FloatField())), output_field=FloatField())
 
 
 def filter_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
-    return rows.filter(Regex(extract_day(field, path), Value(_DAY)))
+    return rows.filter(Regex(build_day_expression(field, path), Value(_DAY)))
 
 
 def filter_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:

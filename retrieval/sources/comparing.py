@@ -195,7 +195,7 @@ class Comparison:
             try:
                 for found in connector.list_items():
                     listed.append(found)
-                    _check_number(len(listed))
+                    _check_item_count(len(listed))
                     if time.monotonic() > limit.ends_at:
                         raise SourceUnavailable("")
             except SourceUnavailable as error:
@@ -214,7 +214,7 @@ class Comparison:
                 continue
             self._visited.add(found.key)
             self._present.add(found.key)
-            _check_number(len(self._visited))
+            _check_item_count(len(self._visited))
             waiting.extend(self._process_item(connector, found))
             self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
             self._saved += self._saves_all
@@ -483,7 +483,7 @@ def _read_links(item: SourceItem) -> Iterator[RemoteItem]:
     return (RemoteItem(**link) for link in item.links)
 
 
-def _check_number(items: int) -> None:
+def _check_item_count(items: int) -> None:
     if items > MOST_ITEMS:
         raise SourceRefused(
             _t("There are more than %d items: narrow it down with patterns, or make several sources.") % MOST_ITEMS

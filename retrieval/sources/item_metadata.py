@@ -45,7 +45,7 @@ def list_names(value: object) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
+def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
     """Update the documents' metadata after those of the source were changed from ``before``.
 
     The caller has already copied the new metadata to all documents. Some items have metadata with the same names, or

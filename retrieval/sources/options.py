@@ -20,7 +20,7 @@ from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
-from retrieval.sources.item_metadata import forget_readers, share_source_metadata
+from retrieval.sources.item_metadata import forget_readers, update_metadata_of_items
 from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 
@@ -196,7 +196,7 @@ def save_source(source: Source) -> None:
         with lock_for_change(source.collection_id), connection.cursor() as cursor:
             if before != source.metadata:
                 cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
-                share_source_metadata(source, before)
+                update_metadata_of_items(source, before)
             if has_readers:
                 forget_readers(source)
 

@@ -145,7 +145,7 @@ def recognise(
     if turned:
         image = image.rotate(-turned, expand=True)
         width, height = (height, width) if turned in (90, 270) else (width, height)
-    skew = find_skew(image)
+    skew = measure_skew(image)
     straight = image.rotate(skew, resample=Image.Resampling.BICUBIC, fillcolor=255) if skew else image
     words = Engine(languages).recognise(straight.tobytes(), *straight.size, dpi)
     return {
@@ -200,7 +200,7 @@ def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
     return image.convert("L")
 
 
-def find_skew(image: Image.Image) -> float:
+def measure_skew(image: Image.Image) -> float:
     """Return how many degrees the picture must be turned counterclockwise to make its lines of text horizontal.
 
     An angle below 0.15 degrees is returned as 0. Lines are horizontal at the angle where the rows of pixels differ most

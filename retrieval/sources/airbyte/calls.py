@@ -97,7 +97,7 @@ class ConnectorCalls:
         ``state`` is the last STATE of an earlier call; the connector reads only what came later. Raises: SourceRefused
         or SourceUnavailable if not all records could be read.
         """
-        catalog = {"streams": [stream.configure() for stream in streams]}
+        catalog = {"streams": [stream.build_catalog_entry() for stream in streams]}
         files = {**self._configuration(), "--catalog": json.dumps(catalog)}
         if state:
             files["--state"] = state

@@ -66,7 +66,7 @@ class Reading:
 
     def remember_state(self, message: StateMessage, items: int) -> None:
         """Remember a STATE message, and how many different items the connector had sent before it."""
-        if not self._known.take(message):
+        if not self._known.add_message(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
         if self._checkpoints and items - before < _ITEMS_BETWEEN:

@@ -34,9 +34,9 @@ class KnownState:
         self._parts: dict[str, Any] = {}
         kept = json.loads(stored) if stored else []
         for each in kept if isinstance(kept, list) else [{"type": "LEGACY", "data": kept}]:
-            self.take(StateMessage(each))
+            self.add_message(StateMessage(each))
 
-    def take(self, message: StateMessage) -> bool:
+    def add_message(self, message: StateMessage) -> bool:
         """Remember a STATE message; return False if it is malformed or about another stream."""
         content = message.content
         stream, whole = content.get("stream"), content.get("global")

@@ -51,7 +51,7 @@ def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, An
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 
 
-def drop_unchosen(options: Mapping[str, Any]) -> dict[str, Any]:
+def drop_options_of_unchosen_streams(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a source without those of streams that are not chosen."""
     chosen = tuple(map(build_prefix, list_chosen(options)))
     return {
@@ -78,7 +78,7 @@ class ChosenStream:
     def is_incremental(self) -> bool:
         return can_read_changes(self.stream) and self.options.get("sync_mode") == INCREMENTAL
 
-    def configure(self) -> dict[str, Any]:
+    def build_catalog_entry(self) -> dict[str, Any]:
         """Return what the connector shall read of this stream, and how (a ConfiguredAirbyteStream)."""
         described = {name: value for name, value in self.stream.items() if name != "fields"}
         described["supported_sync_modes"] = described.get("supported_sync_modes") or [FULL]

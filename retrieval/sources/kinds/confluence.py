@@ -57,7 +57,7 @@ class _Rights:
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
+    def read_users_and_groups(self, subjects: Mapping[str, Any]) -> _Subjects:
         """Return the users and groups in a response. Raises: _Unreadable if the list of either is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
@@ -77,7 +77,7 @@ class _Rights:
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
-    def read_space(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
+    def read_space_readers(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
         """Return who may see the space. Confluence Cloud and Confluence Server list permissions in different forms."""
         found = _Subjects()
         try:
@@ -110,7 +110,7 @@ class _Rights:
             return _Subjects(users=frozenset([self.remember_user(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
-        return self.read_subjects({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
+        return self.read_users_and_groups({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
 
     def name_readers(self, admitted: _Subjects) -> ItemReaders:
         users = tuple(sorted(self.names[each] for each in admitted.users))
@@ -192,7 +192,7 @@ class ConfluenceConnector(WikiConnector):
             permissions = self._ask(address, {"expand": "permissions"}).get("permissions")
             if not isinstance(permissions, list):
                 permissions = self._ask_json(f"{address}/permissions")
-            rights.space = rights.read_space(permissions)
+            rights.space = rights.read_space_readers(permissions)
         except (SourceRefused, SourceUnavailable, _Unreadable) as error:
             rights.unread = _explain(error)
 
@@ -205,7 +205,7 @@ class ConfluenceConnector(WikiConnector):
                 restrictions = _read_restrictions(place)
                 # A page without restrictions has the readers of the pages above and of the space.
                 if _is_restricted(restrictions):
-                    admitted = self._intersect(rights, admitted, rights.read_subjects(restrictions))
+                    admitted = self._intersect(rights, admitted, rights.read_users_and_groups(restrictions))
         except _Unreadable as error:
             return ItemReaders(unread=str(error))
         return rights.name_readers(admitted)

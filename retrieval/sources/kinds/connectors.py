@@ -36,7 +36,7 @@ from retrieval.sources.airbyte.streams import (
     can_read_changes,
     check_cursor_fields,
     check_reader_imports,
-    drop_unchosen,
+    drop_options_of_unchosen_streams,
     find_stream,
     is_deleted,
     list_chosen,
@@ -108,7 +108,7 @@ class ConnectorOptions(forms.Form):
                 )
         for field, error in [*check_cursor_fields(self.found, cleaned), *check_reader_imports(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
-        return drop_unchosen(cleaned)
+        return drop_options_of_unchosen_streams(cleaned)
 
 
 def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _build_mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     }
 
 
-def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
+def list_usable_connectors(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
     """Return the installed connectors that the user may use in sources; with ``name``, only this one."""
     if not settings.SOURCE_CONNECTORS:
         return []
