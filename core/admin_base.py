@@ -28,7 +28,7 @@ def is_asked_by_script(request: HttpRequest) -> bool:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter of an admin list by the values of a column. The empty value gets a label."""
+    """A filter of an admin list by the values of a column. An empty value is shown with a label."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -36,7 +36,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter of an admin list by a related object. It is also shown if there is only one object to choose."""
+    """A filter of an admin list by a related object. Django would hide it if there is only one object to choose."""
 
     def has_output(self) -> bool:
         return True
@@ -53,7 +53,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class of admin pages for superusers only, because the texts of their rows can come from any collection."""
+    """Base class of admin pages for superusers only, because they show texts from any collection."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -63,9 +63,9 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """A context manager that passes the refusals of its block to ``tell``.
+    """A context manager that calls ``tell`` with the error message of a refused action, instead of raising the error.
 
-    It is a class, because mypy takes the block of a decorated generator for one that never raises.
+    It is a class, because mypy assumes that the block of a decorated generator never raises.
     """
 
     tell: Callable[[BaseException], None]
@@ -82,9 +82,9 @@ class _Telling:
 
 
 class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class of admin pages with buttons, which send a POST request.
+    """Base class of admin pages with buttons that send a POST request.
 
-    The request is refused with a message, or redirects to another page.
+    The response is a redirect to another page. If the action is refused, that page shows the reason.
     """
 
     def build_button_path(
@@ -98,7 +98,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
     def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
-        """Return a context manager that shows the message of a refusal to the user instead of raising it."""
+        """Return a context manager that shows the user an error message of its block, instead of raising the error."""
         return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
@@ -107,10 +107,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Return the fields that a script fills in.
-
-        An existing row has none, because its short name must not change.
-        """
+        """Return the fields that a script fills in from other fields; none for a saved row, whose slug is fixed."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -154,10 +151,10 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class StretchFilter(admin.FieldListFilter):
-    """A filter of an admin list by a range of a number column: from one number on, and below another.
+    """A filter of an admin list by a range of a number column: at least the first number, and less than the second.
 
-    ``stretches`` are the ranges that are shown as links. Each is a label with two numbers; None means no limit. In a
-    form, the user can type other numbers.
+    ``stretches`` are the ranges to choose from: a label and two numbers, where None means no limit. The user can also
+    type two numbers.
     """
 
     template = "admin/stretch_filter.html"
@@ -170,7 +167,7 @@ class StretchFilter(admin.FieldListFilter):
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def list_typed_bounds(self) -> list[str]:
-        """Return the two numbers that the user typed as text. A missing number is ""."""
+        """Return the two limits as the user typed them. A missing limit is ""."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
@@ -210,21 +207,21 @@ class StretchFilter(admin.FieldListFilter):
             }
 
 
-def name_page(target: Model | type[Model]) -> str:
-    """Return the name by which the admin's addresses refer to the object's page, or to the list of its model."""
+def get_admin_url_name(target: Model | type[Model]) -> str:
+    """Return the URL name of the admin's page for a row, or of the list of a model."""
     page = "change" if isinstance(target, Model) else "changelist"
     return f"admin:{target._meta.app_label}_{target._meta.model_name}_{page}"
 
 
 def redirect_to(target: Model | type[Model]) -> HttpResponseRedirect:
-    return redirect(name_page(target), *([target.pk] if isinstance(target, Model) else []))
+    return redirect(get_admin_url_name(target), *([target.pk] if isinstance(target, Model) else []))
 
 
 def admin_link(target: Model | type[Model], label: object = None, **narrowed: object) -> SafeString:
     if isinstance(target, Model):
-        address = reverse(name_page(target), args=[target.pk])
+        address = reverse(get_admin_url_name(target), args=[target.pk])
     else:
-        address = f"{reverse(name_page(target))}?{urlencode(narrowed)}"
+        address = f"{reverse(get_admin_url_name(target))}?{urlencode(narrowed)}"
     return format_html('<a href="{}">{}</a>', address, target if label is None else label)
 
 
@@ -233,21 +230,18 @@ def render_badge(status: str, label: object) -> SafeString:
 
 
 def render_job_badge(job: Any, label: object = None) -> SafeString:
-    """Return the job's status as a badge.
-
-    If a job failed and waits for its next attempt, the badge shows the failure.
-    """
+    """Return the job's status as a badge, or its error if it failed and waits for the next attempt."""
     if job.status == job.Status.QUEUED and job.error:
         return render_badge("failed", _t("failed, will be tried again"))
     return render_badge(job.status, label or job.get_status_display())
 
 
-def count_deletion(
+def summarise_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return what Django's page for confirming a deletion needs, with counts instead of names.
+    """Return what Django's page for confirming a deletion needs. It shows numbers of rows instead of their names.
 
-    The names could be of thousands of passages.
+    There may be thousands of passages.
     """
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}

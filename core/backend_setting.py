@@ -5,10 +5,7 @@ from typing import TypedDict
 
 
 class BackendSetting(TypedDict, total=False):
-    """A setting that names a class by its dotted path, with keyword arguments.
-
-    If the path is empty, no class is used.
-    """
+    """A setting that names a class by its dotted path, with keyword arguments. An empty path means no class."""
 
     BACKEND: str
     OPTIONS: Mapping[str, object]

@@ -1,8 +1,8 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row the breaker is open: calls fail at once for ``seconds``. Then one call at a time is
-let through as a trial. If it succeeds, the breaker closes; if not, it opens again. Several failures for one question
-count once, because a failed server is not called again for that question.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one call is let through as a trial. If it
+succeeds, all calls are allowed again. A question counts at most one failure of a server, because the server is not
+called again for it.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# If a trial has no result after this time, another trial may begin.
+# If a trial call has no result after this time, another trial may begin.
 TRIAL_SECONDS = 120.0
 
 
@@ -39,7 +39,7 @@ class Open(Exception):
 
 
 class Breaker:
-    """A circuit breaker for the calls to one server, or to a ``part`` of it. Threads share it; processes do not."""
+    """A circuit breaker for the calls to a server, which ``part`` names. Threads share it; processes do not."""
 
     def __init__(
         self,
@@ -68,7 +68,10 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Allow a call. The caller must end it with ``succeeded``, ``failed`` or ``left``. Raises: Open."""
+        """Begin a call. The caller must end it with ``succeeded``, ``failed`` or ``abandoned``.
+
+        Raises: Open if the server must not be called now.
+        """
         question = deadline.get_current()
         if question is not None and not deadline.seconds_left(1.0):
             raise Open(f"The {self.part} was not asked: the question's time is over.")
@@ -106,14 +109,17 @@ class Breaker:
             BREAKER_OPEN.labels(part=self.part).set(1)
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
-    def left(self) -> None:
-        """End a call without a result about the server, because the caller stopped it or its request was invalid."""
+    def abandoned(self) -> None:
+        """End a call that shows nothing about the server: the caller stopped it, or the request was invalid."""
         with self._lock:
             self._trial_at = None
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call. An exception of the type ``failure`` counts as a failed call. Raises: Open."""
+        """Run a block as one call of the server.
+
+        An exception of the type ``failure`` counts as failed. Raises: Open.
+        """
         self.enter()
         try:
             yield
@@ -121,7 +127,7 @@ class Breaker:
             self.failed()
             raise
         except BaseException:
-            self.left()
+            self.abandoned()
             raise
         self.succeeded()
 

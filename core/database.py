@@ -1,4 +1,4 @@
-"""Database access for searches: timeouts, commits without waiting for the disk, lost nodes, prepared statements."""
+"""Access the database: timeouts, commits that do not wait for the disk, lost nodes, prepared statements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# This condition is always true. It makes the commit of its transaction not wait for the disk. Use it in an UPDATE that
-# is the first or only statement of its transaction. Citus refuses it on distributed tables: use
-# `commit_without_waiting` there. A crash can lose the last half second of such commits, so it is used only for leases,
-# heartbeats and passing events, never for users' texts and answers.
+# An SQL condition that is always true, with a side effect: the commit of its transaction does not wait for the disk. A
+# crash can lose such commits of the last half second. So use it for leases, heartbeats and passing events, never for
+# users' texts and answers. It must be in an UPDATE that is the first statement of its transaction. Citus refuses it on
+# distributed tables: use `commit_without_waiting` instead.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
 
 @contextmanager
 def commit_without_waiting() -> Iterator[None]:
-    """Run a transaction whose commit does not wait for the disk.
+    """Run a transaction whose commit does not wait for the disk, so that a crash may lose it.
 
-    Inside another transaction, the commit of the outer transaction does not wait.
+    Within another transaction, this applies to the outer one.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -43,8 +43,8 @@ def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    # An SQLSTATE of class 08 means that the database lost its connection to one of its nodes. If this process loses its
-    # own connection to the database, the error has no SQLSTATE.
+    # SQLSTATE class 08 means that the database lost its connection to one of its nodes. If this process loses its own
+    # connection to the database, the error has no SQLSTATE.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in iterate_causes(error))
 
 
@@ -62,10 +62,9 @@ def release_connections() -> None:
 
 
 def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement on this thread's connection, within its transaction.
+    """Return the rows of an SQL statement. It runs on this thread's connection, within the current transaction.
 
-    The statement must give the types of its parameters (``%s::bigint[]``).
-    Raises: DatabaseError, as Django's cursors do.
+    The statement must give the types of its parameters (``%s::bigint[]``). Raises: DatabaseError.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -79,10 +78,9 @@ def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, .
 
 @contextmanager
 def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction in which each statement may take ``seconds``.
+    """Run a transaction in which each statement may take ``seconds``, or less if the current question has less time.
 
-    If the current question has less time left, a statement may take only that time. Raises: OperationalError if a
-    statement takes longer.
+    ``database_settings`` are set for the transaction. Raises: OperationalError if a statement takes longer.
     """
     milliseconds = max(1, int(deadline.seconds_left(seconds) * 1000))
     with transaction.atomic():

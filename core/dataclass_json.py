@@ -1,7 +1,6 @@
 """Convert dataclasses to JSON and back, for the API, the command line and storage. Imports no Django.
 
-Fields may contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None. cattrs compiles the
-functions for each class; this module defines how the JSON looks.
+Fields may contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 T = TypeVar("T")
 
-# Metadata of a dataclass field. If the field has its default value, the JSON leaves it out.
+# Metadata of a dataclass field that is left out of the JSON if it has its default value.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
@@ -30,14 +29,15 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], stored: Any) -> T:
-    """Read JSON that :func:`to_json` wrote. Missing fields get their defaults, and unknown fields are ignored.
+    """Return the object from JSON that :func:`to_json` wrote.
 
-    Raises: KeyError, TypeError or ValueError if a value has a wrong type.
+    Missing fields get their defaults, and unknown fields are ignored. Raises: KeyError, TypeError or ValueError if a
+    value has a wrong type.
     """
     return _converter.structure(stored, kind)
 
 
-# If detailed_validation is off, an error is a plain KeyError, TypeError or ValueError and not a group of errors.
+# With detailed_validation, cattrs would raise groups of errors, and not a plain KeyError, TypeError or ValueError.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
@@ -66,10 +66,9 @@ def _read_text(stored: Any, kind: Any) -> Any:
     return stored if kind is str else kind(stored)
 
 
-# This hook is needed, because a StrEnum is a str, and cattrs would leave it unchanged.
+# cattrs would leave a StrEnum unchanged, because it is a str.
 _converter.register_unstructure_hook(StrEnum, lambda member: member.value)
-# These hooks are needed, because cattrs would convert a value to the wanted type, and so accept a value of a wrong
-# type.
+# cattrs would accept a value of a wrong type and convert it. These functions raise an error instead.
 _converter.register_structure_hook(str, _read_text)
 _converter.register_structure_hook(float, lambda stored, _: stored)
 _converter.register_structure_hook_func(_is_union_of_json_types, lambda stored, _: stored)

@@ -1,6 +1,7 @@
 """Limit the time for one question. PURE.
 
-The deadline is a `contextvars.ContextVar`. Tasks and `sync_to_async` copy it; a thread pool only with :class:`Stage`.
+The deadline is in a `contextvars.ContextVar`. Async tasks and `sync_to_async` copy it. A thread of a pool only has it
+if the work is a :class:`Stage`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ R = TypeVar("R")
 class Deadline:
     """The time at which a question must be answered, by the monotonic clock.
 
-    ``failed`` are servers that failed for this question; they are not called again for it.
+    ``failed`` are names of servers that failed for this question, and are not called again for it.
     """
 
     ends_at: float
@@ -33,7 +34,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[Deadline]:
-    """Give a block at most ``seconds``, or the remaining time of an outer limit if less time remains."""
+    """Run a block with a deadline after ``seconds``, or with the deadline of an outer block if that is earlier."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
     inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
@@ -55,7 +56,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """A part of the work on a question that runs in a thread pool. Its time begins when a thread starts it."""
+    """Work on a question that runs in a thread pool. Its time limit begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
@@ -63,7 +64,7 @@ class Stage(Generic[R]):
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
-        """Wait for the result of the work and return it, or raise the error of the work.
+        """Wait for the work and return its result, or raise its error.
 
         Raises: TimeoutError if the work does not start within ``seconds``, or does not end within ``seconds`` after its
         start.

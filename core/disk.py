@@ -45,7 +45,7 @@ def list_free_space() -> list[FreeSpace]:
         try:
             device = path.stat().st_dev
         except FileNotFoundError:
-            continue  # the first writer creates it, on the disk of the data directory
+            continue  # will be created on the disk of DATA_DIR, which is in the list
         if device not in found:
             free = os.statvfs(path)
             found[device] = FreeSpace(path, free.f_bavail * free.f_frsize)

@@ -17,14 +17,14 @@ class ServiceUnavailable(RagsiteError):
 
 
 class ModelFailed(RagsiteError):
-    """An error: a language model gave no usable reply in time.
+    """An error: a language model gave no usable reply in time. The caller continues without it.
 
-    The site continues without the reply. The operator reads the message.
+    The operator reads the message in the log.
     """
 
 
 class ImproperModel(RagsiteError):
-    """An error: the configuration of a language model is invalid. The operator reads the message."""
+    """An error: the configuration of a language model is invalid. The operator reads the message in the log."""
 
 
 class LeaseLost(RagsiteError):
@@ -35,7 +35,7 @@ class LeaseLost(RagsiteError):
 
 
 class FilesUnavailable(ServiceUnavailable):
-    """An error: the file storage does not respond, or refuses. The caller gets a 503 with the message."""
+    """An error: the file storage does not respond, or refuses a request. The caller gets a 503 with the message."""
 
 
 class DiskFull(RagsiteError):

@@ -1,4 +1,7 @@
-"""Send jobs to workers through the broker. The sweep frees jobs of dead workers and sends lost tasks again."""
+"""Send jobs to workers through the message broker.
+
+A periodic sweep frees the jobs of dead workers, and sends lost tasks again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send a task for each job, and return how many were sent. A periodic task sends tasks that the broker refused."""
+    """Send a Celery task for each job, and return how many were sent.
+
+    If the broker refuses a task, a periodic task sends it later.
+    """
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -33,8 +39,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # If a worker was faster, it may have set a new time, which must not be overwritten. So only a row that is still
-        # due and has no lease is updated.
+        # Only a row that is still due and has no lease is updated, because a fast worker may already have begun the job
+        # and set another time.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -42,7 +48,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
 
 
 def enqueue_on_commit(model: type[Job], ids: Iterable[int]) -> None:
-    """Send the tasks after the transaction. Errors are only logged, because a periodic task sends the tasks again."""
+    """Send the jobs' tasks after the commit. Errors are only logged, because a periodic task sends the tasks again."""
     transaction.on_commit(lambda: enqueue(model, ids), robust=True)
 
 
@@ -51,10 +57,9 @@ def send_job(task: str, pk: int) -> None:
 
 
 def count_queued(queue: str) -> tuple[int, float]:
-    """Return how many tasks wait in the queue, and for how many seconds the oldest task has waited.
+    """Return how many tasks wait in the queue, and for how many seconds the oldest one has waited.
 
-    Tasks that workers have taken are not counted. The seconds are 0 if the broker does not report them. Raises:
-    DatabaseError and the broker's errors.
+    The seconds are 0 if the broker does not report them. Raises: DatabaseError and the broker's errors.
     """
     if not current_app.conf.broker_url.startswith("pgmq:"):
         with current_app.connection_for_write() as link:
@@ -73,7 +78,7 @@ sweeping = Signal()
 SENT_WITHIN = timedelta(seconds=10)
 
 
-# If no worker has begun a task after this time, the task may be lost.
+# A task that no worker has begun after this time may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 
 
@@ -95,13 +100,10 @@ def sweep_all() -> None:
 
 
 def enqueue_forgotten_jobs(model: type[Job]) -> int:
-    """Free the jobs of workers that no longer respond, and send a task for each job without one.
-
-    Return the number of sent tasks.
-    """
+    """Free the jobs of dead workers, and send a task for each job whose task was lost. Return how many were sent."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # If a row is locked, its worker is alive and saves its result, so the row is skipped.
+        # A locked row is skipped, because its worker is alive and is saving a result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
@@ -112,8 +114,7 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
 def _find_lost(model: type[Job]) -> list[int]:
     """Return the ids of jobs whose task is lost.
 
-    If the queue contains n tasks, they belong to the n jobs that were sent last. The tasks of jobs sent earlier are
-    lost.
+    If n tasks wait in the queue, they belong to the n jobs whose tasks were sent last. Earlier tasks are lost.
     """
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")

@@ -1,4 +1,4 @@
-"""Rows that are jobs: a worker leases them, renews the lease by a heartbeat, and retries after errors."""
+"""Rows that are jobs. A worker reserves one by a lease, renews the lease by a heartbeat, and retries after errors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# All times are read from the database's clock, because the clocks of machines differ.
+# All times are from the database's clock, because the clocks of machines differ.
 
 
 class Leased(models.Model):
-    """Base class of rows that only one process may work on at a time.
+    """Base class of rows that only one process may change at a time: the one with the lease.
 
-    ``lease`` is a random token of the process that may write the row. ``heartbeat_at`` is when that process last showed
-    that it is alive. An instance keeps the lease that it had when it was loaded.
+    ``lease`` is a random token of this process. ``heartbeat_at`` is when it last showed that it is alive. An instance
+    keeps the lease that it had when it was loaded.
     """
 
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
@@ -43,11 +43,14 @@ class Leased(models.Model):
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def held(self) -> QuerySet[Self]:
-        """Return the row if this instance's lease is still valid; else an empty queryset."""
+        """Return a queryset with the row; empty if another process has the lease now."""
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
     def lock(self) -> Self:
-        """Return the stored row, locked until the transaction ends. Raises: LeaseLost."""
+        """Return the stored row, locked until the transaction ends.
+
+        Raises: LeaseLost if another process has the lease.
+        """
         row = self.held().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
@@ -65,9 +68,9 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row and set ``values``. None if another process has the lease, or if the row is not in ``rows``.
+    """Lease the row, set ``values``, and return it; None if another process has it, or if it is not in ``rows``.
 
-    A single UPDATE does this, so only one of several processes succeeds.
+    One UPDATE does this, so only one of several processes succeeds.
     """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
@@ -81,7 +84,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Run a block while a thread renews the job's lease. If the database fails for long, the lease is lost."""
+    """Run a block while a thread renews the job's lease. If the database fails for long, the lease ends."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -115,10 +118,10 @@ def pause_after(attempts: int) -> timedelta:
 
 
 class Job(Leased):
-    """Base class of rows that are jobs. A job is WAITING, then RUNNING while a process has its lease, then finished.
+    """Base class of rows that are jobs: WAITING, then RUNNING while a process has the lease, then finished.
 
-    No worker begins it before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. ``error``
-    is the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
+    No worker begins a job before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent.
+    ``error`` is the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]
@@ -149,7 +152,7 @@ class Job(Leased):
 
     @classmethod
     def restart_values(cls) -> dict[str, object]:
-        """Return the values that restart a job. A worker that runs the job then loses its lease."""
+        """Return the field values that restart a job. A process that is running the job loses its lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
         }  # fmt: skip
@@ -164,7 +167,10 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """Postpone the job for a reason that is not in the job. The attempt is not counted."""
+        """End the attempt and try again after ``pause``.
+
+        The attempt is not counted, because the job did not cause ``error``.
+        """
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -178,10 +184,13 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """End the attempt of a worker that died. If a job kills each worker, it fails after the last attempt."""
+        """End the attempt of a worker that died.
+
+        The attempt counts, so that a job that kills each worker fails in the end.
+        """
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job may begin now; with ``ago``, that it could begin that long ago already."""
+    """Return the condition that a job may begin now, or could already begin the time ``ago`` before now."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

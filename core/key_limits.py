@@ -1,4 +1,4 @@
-"""The limits of an API key. Authentication stores them as ``user.key_limits``."""
+"""What an API key may do. Authentication stores it as ``user.key_limits``."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PERMISSIONS: dict[str, frozenset[Scope]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of one API key. ``key`` is its public part.
+    """What one API key may do. ``key`` is its public part.
 
-    If ``collections`` is None, all collections of the user are allowed. A key with a ``source`` may only send documents
-    to this source.
+    If ``collections`` is None, the key may use all collections of its user. A key with a ``source`` may only send
+    documents to this source.
     """
 
     key: str
@@ -37,9 +37,9 @@ class KeyLimits:
     source: int | None = None
 
     def permit(self, permission: str) -> bool:
-        """Return whether the key may use a permission of its user.
+        """Return whether the key may use a permission that its user has.
 
-        A permission for the whole site is refused if the key is limited to collections.
+        If the key is limited to collections, permissions for the whole site are refused.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

@@ -11,9 +11,9 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
 
 
 def start_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Create the counter's series for all label values, with the value 0.
+    """Create the counter's time series for all label values, with the value 0.
 
-    Prometheus' ``increase()`` would not count the event that creates a series.
+    Otherwise Prometheus' ``increase()`` would not count the first event of each.
     """
     for labels in product(*values):
         counter.labels(*labels)

@@ -1,4 +1,4 @@
-"""Send requests to model servers, limited in time and size. No error message contains the API key."""
+"""Send requests to servers that run models, limited in time and size. No error message contains the API key."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ QUOTED_WORDS = 4
 LEFT_OUT = "(it quotes the request, which is left out here)"
 
 
-def hide_request(said: str, body: Any) -> str:
-    """Return the server's message, or LEFT_OUT if it repeats words of ``body``, which may be users' texts."""
+def hide_texts_of_request(said: str, body: Any) -> str:
+    """Return the server's error message, or LEFT_OUT if it repeats words of ``body``, which may be users' texts."""
     sent = " ".join(_split_words(" ".join(_iterate_texts(body))))
     words = _split_words(said)
     runs = (" ".join(words[at : at + QUOTED_WORDS]) for at in range(len(words) - QUOTED_WORDS + 1))
@@ -54,7 +54,7 @@ def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> st
     """
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
-    said = hide_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
+    said = hide_texts_of_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
     return f"answered HTTP {status}" + (f': "{said[:QUOTED_CHARACTERS]}"' if said else "")
 
 
@@ -72,7 +72,7 @@ class AnswerTooLong(Exception):
 class ServerFailed(Exception):
     """An error: the server gave no usable response. The message is part of a sentence for the operator.
 
-    ``status`` is the HTTP status of a refusal that would be repeated, otherwise 0.
+    ``status`` is the HTTP status if the same request would be refused again, otherwise 0.
     """
 
     def __init__(self, problem: str, status: int = 0) -> None:
@@ -87,19 +87,19 @@ class ServerLate(ServerFailed):
 class ModelServer:
     """An HTTP client of one server that runs a model, safe for threads and forks.
 
-    Raises: ValueError if the key has characters that no HTTP header can contain.
+    Raises: ValueError if the API key has characters that no HTTP header can contain.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The key is checked here, because the error message of the HTTP library would contain it.
+        # The API key is checked here, because the error message of the HTTP library would contain it.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
 
     def post(self, body: dict[str, object], ends_at: float, largest_bytes: int) -> tuple[int, httpx2.Headers, bytes]:
-        """Return status, headers and content of the response. ``ends_at`` is a time of `time.monotonic`.
+        """Send JSON, and return status, headers and content of the response. ``ends_at`` is a time of `time.monotonic`.
 
         Raises: httpx2.TimeoutException, AnswerTooLong, httpx2.HTTPError and httpx2.InvalidURL.
         """
@@ -126,10 +126,10 @@ class ModelServer:
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
-        """Return the content of a response with status 200. Raises: ServerFailed, ServerLate.
+        """Send JSON, and return the content of a response with status 200. Raises: ServerFailed, ServerLate.
 
-        If the server is busy or not reachable, the request is tried several times (``attempts``). The pause doubles
-        after each attempt, and is at least as long as the server's Retry-After.
+        If the server is busy or not reachable, there are several ``attempts``. The pause between them doubles each
+        time, and is at least as long as the server's Retry-After.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -160,7 +160,10 @@ class ModelServer:
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
     def _open_client(self) -> httpx2.Client:
-        """Return this process's client. After a fork, the child cannot use the connections of its parent."""
+        """Return this process's client.
+
+        After a fork, the connections still belong to the parent, so the child gets another.
+        """
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}

@@ -1,4 +1,4 @@
-"""Read a value from the database once in a block, also for threads that copy the block's context."""
+"""Cache a value from the database for the time of a block, also for threads that copy the block's context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _read: ContextVar[dict[object, Any] | None] = ContextVar("read_once", default=No
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Run a block in which `get_or_read` reads the value of each key only once."""
+    """Run a block in which `get_or_read` calls ``read`` only once for each key."""
     token = _read.set({})
     try:
         yield
@@ -22,7 +22,7 @@ def read_once() -> Iterator[None]:
 
 
 def get_or_read(key: object, read: Callable[[], V]) -> V:
-    """Return the value for ``key``. In a `read_once` block, it is read only once; outside, it is read each time."""
+    """Return ``read()``, cached by ``key`` within a `read_once` block, and not cached outside."""
     known = _read.get()
     if known is None:
         return read()

@@ -1,7 +1,7 @@
 """Check for `/readyz` whether the parts of the site work.
 
-Each app registers its checks in its module `readiness`. The checks end within a deadline, even if a server hangs. Their
-sentences are public; errors are only logged.
+Each app registers its checks in its module `readiness`. All checks end within a deadline, even if a server hangs. The
+page shows their sentences to everybody; errors are only logged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from core.database import limit_statements
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# libpq accepts no smaller value, although the deadline above is shorter.
+# The smallest value that libpq accepts, although it is longer than the deadline of the checks.
 CONNECT_TIMEOUT_SECONDS = 2
 # If a database server has vanished, the kernel closes the connection after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# The result of an expensive check is used again for this time, because a remote embedder may cost money for each call.
+# The result of an expensive check is reused for this time, because each call of a remote embedder may cost money.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -44,7 +44,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check of the site. FAILED means that no question can be answered."""
+    """The result of a check of the site. FAILED means that the site cannot answer questions."""
 
     state: Health = Health.OK
     detail: str = ""
@@ -56,7 +56,10 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose result is reused for some seconds. Only the thread of its group calls it."""
+    """A check whose result is reused for some seconds.
+
+    It is not safe for threads: only the thread of its group calls it.
+    """
 
     check: Check
     finding: Finding | None = None
@@ -73,8 +76,9 @@ class Remembered:
 class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
-    A group has at most one thread and one connection. While a check hangs, later requests do not start another thread.
-    ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a time limit.
+    A group has at most one thread and one database connection: while a check hangs, later requests start no other
+    thread. ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a
+    time limit.
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class CheckGroup:
         self._thread: threading.Thread | None = None
 
     def check(self, name: str, *, is_remembered: bool = False) -> Callable[[Check], Check]:
-        """Register the decorated check under the name that `/readyz` shows."""
+        """Register the decorated function as a check. `/readyz` shows ``name``."""
 
         def register(check: Check) -> Check:
             self.checks[name] = Remembered(check) if is_remembered else check
@@ -103,7 +107,6 @@ class CheckGroup:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                # A daemon thread does not prevent that the process ends.
                 self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
                 self._thread.start()
             return self._thread, self._findings
@@ -168,12 +171,11 @@ def add_group(group: CheckGroup) -> CheckGroup:
 
 @functools.cache
 def list_groups() -> tuple[CheckGroup, ...]:
-    """Return the groups with the checks of all apps."""
     autodiscover_modules("readiness")
     return tuple(_GROUPS)
 
 
-# This check is the first of its group. If the database does not answer, the other checks of the group do not run.
+# This check must be the first: if it fails, the others of the group do not run.
 @DATABASE.check("database")
 def check_database() -> Finding:
     try:

@@ -1,4 +1,4 @@
-"""Limit how many processes and threads of a web server do something at once. PURE."""
+"""Limit how many processes and threads of a web server do the same work at once. PURE."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock between processes that are forked after its creation. It does not work between threads.
+    """A lock for processes that are forked after its creation. It does not work between threads.
 
-    If a process is killed, the kernel releases its lock.
+    If a process is killed, the kernel releases the lock.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,10 @@ class FileLock:
 
 
 class Slots:
-    """A limited number of slots, shared by threads and by processes that are forked later."""
+    """Permissions to do some work, of which a limited number is given at once.
+
+    Threads and processes that are forked later share them.
+    """
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
@@ -52,7 +55,7 @@ class Slots:
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
         """Wait for a free slot and run a block in it.
 
-        ``may_wait`` gets the seconds that were waited so far. Raises: TimeoutError when ``may_wait`` returns False.
+        ``may_wait`` is called with the seconds waited so far. Raises: TimeoutError when it returns False.
         """
         started = time.monotonic()
         while (held := self._try()) is None:

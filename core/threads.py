@@ -1,4 +1,4 @@
-"""Run work in threads that would block the event loop of the web process."""
+"""Run blocking work in threads, so that it does not stop the event loop of the web process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 
 from core.database import release_connections
 
-# The number of threads for searches. While a search waits for a model, it uses no processor and no database connection.
+# Number of threads for searches. A search that waits for a model uses no processor and no database connection.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-# Heartbeats have their own threads, so that they do not wait behind searches.
+# Heartbeats of answers have their own threads, so that they do not wait for searches to end.
 _RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ async def _run(threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.a
         try:
             return function(*args, **kwargs)
         finally:
-            # The thread stays in the pool, so it must not keep a database connection.
+            # The thread is reused, and must not keep a database connection meanwhile.
             release_connections()
 
     return await sync_to_async(call, thread_sensitive=False, executor=threads)()

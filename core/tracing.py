@@ -1,7 +1,7 @@
 """Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on. PURE.
 
-Attributes are names and numbers, never text of documents, questions or answers. Only the class of an error is
-recorded, because its message may contain such text.
+Attributes are names and numbers, never text of documents, questions or answers. Of an error, only the class is
+recorded, because the message may contain such text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Attribute = str | int | float | bool
 
 
 class Spans(Protocol):
-    """A backend that records tracing spans.
+    """The interface of a backend that records tracing spans.
 
     ``begin`` starts a child of the current span. ``enter`` makes it current, and returns a token for ``leave``.
     """
@@ -35,7 +35,6 @@ _spans: Spans | None = None
 
 
 def set_span_backend(spans: Spans | None) -> None:
-    """Set the span backend. None turns tracing off."""
     global _spans
     _spans = spans
 
@@ -44,7 +43,7 @@ def set_span_backend(spans: Spans | None) -> None:
 def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iterator[None]:
     """Run a block or a decorated function in a span.
 
-    An asynchronous generator needs ``is_current=False``, because it may be closed in another context.
+    For an asynchronous generator pass ``is_current=False``, because it may be closed in another context.
     """
     spans = _spans
     if spans is None:

@@ -34,9 +34,9 @@ def build_user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, 
 
 
 def is_staff_with(user: AnyUser, permission: str) -> bool:
-    """Return whether the user is active staff and has the permission. Superusers have all permissions.
+    """Return whether the user is active staff and has the permission. A superuser has all permissions.
 
-    If the user sent an API key, the scopes of the key must allow the permission too.
+    If the request has an API key, its scopes must allow the permission too.
     """
     limits = get_limits(user)
     if limits is not None and not limits.permit(permission):
@@ -45,10 +45,7 @@ def is_staff_with(user: AnyUser, permission: str) -> bool:
 
 
 def may_debug(user: AnyUser) -> bool:
-    """Return whether the user may see how the passages of answers were found.
-
-    Whether the user may read the answer itself is checked elsewhere.
-    """
+    """Return whether the user may see how passages were found. It does not check whether they may read the answer."""
     return bool(settings.CHAT_DEBUG_FOR_EVERYONE) or is_staff_with(user, "chat.view_answer")
 
 

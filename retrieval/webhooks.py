@@ -81,7 +81,7 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
         else:
             delivery.retry(f"The address answered {status}.")
     delivery.refresh_from_db()
-    delivery.webhook.note(has_failed=delivery.status != WebhookDelivery.Status.DONE)
+    delivery.webhook.record_delivery(has_failed=delivery.status != WebhookDelivery.Status.DONE)
     following = WebhookDelivery.in_turn().filter(webhook=delivery.webhook_id)
     enqueue(WebhookDelivery, list(following.values_list("pk", flat=True)))
     return delivery

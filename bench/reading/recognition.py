@@ -95,7 +95,7 @@ def with_rapidocr() -> Recognise:
     )
 
     def recognise(picture: bytes, _languages: list[str]) -> dict[str, Any]:
-        image = tesseract.flatten(Image.open(io.BytesIO(picture)))
+        image = tesseract.convert_to_upright_greyscale(Image.open(io.BytesIO(picture)))
         found = engine(np.asarray(image.convert("RGB")))
         words = []
         units, (width, height) = tesseract.UNITS, image.size

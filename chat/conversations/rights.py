@@ -21,7 +21,7 @@ from core.audit_signal import record_event
 from core.user_types import AnyUser
 from core.users import is_staff_with
 from retrieval.models import Collection, Document
-from retrieval.models.narrowing import build_seen_condition
+from retrieval.models.narrowing import build_readable_condition
 from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
@@ -70,7 +70,7 @@ class Rights:
         behind = Document.objects.filter(pk__in=wanted).order_by()
         hidden = behind.exclude(collection__in=self.collections)
         if self.readers:
-            hidden = hidden | behind.exclude(build_seen_condition(self.readers))
+            hidden = hidden | behind.exclude(build_readable_condition(self.readers))
         return frozenset(hidden.values_list("pk", flat=True))
 
 
@@ -159,7 +159,7 @@ def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
         return None
     hidden = Document.objects.exclude(collection__in=rights.collections)
     if rights.readers:
-        hidden = hidden | Document.objects.exclude(build_seen_condition(rights.readers))
+        hidden = hidden | Document.objects.exclude(build_readable_condition(rights.readers))
     condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
     if not rights.reads_deleted:
         open_collections = sorted(rights.collections)

@@ -26,7 +26,7 @@ from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import ImproperProfile
 from retrieval.rights.chosen_filters import to_restrictions
-from retrieval.rights.search_filters import build_filters, list_passing
+from retrieval.rights.search_filters import build_filters, list_matching_documents
 from retrieval.search.index_state import read_index_state
 from retrieval.search.pipeline import search
 from retrieval.search.profiles import profiles
@@ -153,7 +153,7 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
                 "before": then.index.embedder or "–",
                 "after": now.embedder or "–",
             }
-    read = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
+    read = list_matching_documents(SearchFilters(collections=filters.collections, readers=filters.readers))
     since = read.filter(ingested_at__gt=answer.created_at).aggregate(count=Count("pk"), last=Max("ingested_at"))
     if since["count"]:
         sentence = ngettext(

@@ -26,7 +26,7 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection as DocumentCollection
 from retrieval.rights.chosen_filters import Chip
-from retrieval.rights.search_filters import list_passing
+from retrieval.rights.search_filters import list_matching_documents
 
 LOW_CONFIDENCE = 0.5
 
@@ -216,7 +216,7 @@ def _has_empty_filter_result(answer: Answer) -> bool:
     if not answer.asked_filters:
         return False
     try:
-        return not list_passing(answer.filters()).exists()
+        return not list_matching_documents(answer.filters()).exists()
     except InvalidQuery:
         return False
 

@@ -5,9 +5,9 @@ from typing import Any
 
 
 def find_network(address: str) -> str:
-    """Return the address for which requests are limited.
+    """Return the part of an IP address whose requests are limited together.
 
-    For IPv6, it is the /64 network of a customer; for IPv4, it is the address itself.
+    For IPv4, this is the address; for IPv6, the /64 network that a customer usually has.
     """
     try:
         parsed = ip_address(address)
@@ -19,7 +19,7 @@ def find_network(address: str) -> str:
 
 
 def find_address(request: Any) -> str:
-    # The import is here, because DRF reads the settings when it is imported, and the web server imports this module
+    # The import must come late: DRF reads the settings when it is imported, and the web server imports this module
     # before there are settings.
     from rest_framework.throttling import BaseThrottle
 
@@ -27,5 +27,5 @@ def find_address(request: Any) -> str:
 
 
 def identify_caller(request: Any) -> str:
-    """Return a text that identifies the caller for limits: the account's id, or a visitor's address."""
+    """Return whose requests are limited together: the id of an account, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else find_address(request)

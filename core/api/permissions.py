@@ -41,9 +41,10 @@ class MayAskStaffMayWrite(StaffWithPermission):
 
 
 def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_keys: bool = False) -> None:
-    """Check that the request's API key has one of the scopes, or `admin`. A person without a key needs no scope.
+    """Raise PermissionDenied unless the request's API key has one of the scopes, or `admin`.
 
-    If the key belongs to one source, it is refused unless ``takes_source_keys``. Raises: PermissionDenied.
+    A request without a key needs no scope. A key that may only send documents to one source is refused unless
+    ``takes_source_keys``.
     """
     limits = get_limits(request.user)
     if limits is not None and limits.source is not None and not takes_source_keys:

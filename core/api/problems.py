@@ -38,7 +38,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """A parser of JSON in UTF-8 of at most DATA_UPLOAD_MAX_MEMORY_SIZE. DRF's parser checks no size."""
+    """A parser of JSON in UTF-8. It refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE, which DRF's parser does not."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """A renderer that ignores the Accept header: a client that accepts `text/event-stream` gets errors as JSON."""
+    """A renderer that sends JSON whatever the client accepts, because a client of an event stream also needs errors."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -83,11 +83,11 @@ class InsufficientStorage(APIException):
 
 
 class ApiView(APIView):
-    """Base class of API views. It responds to all errors in JSON, also to Django's.
+    """Base class of API views. It sends all errors as JSON, including Django's.
 
-    A request with an API key needs one of the ``key_scopes``, or `admin`. If the view has ``writing_scopes``, a request
-    that changes something needs one of them. A key that belongs to one source is refused unless ``takes_source_keys``
-    is true.
+    An API key needs one of the scopes in ``key_scopes``, or `admin`; for requests that change something, one of
+    ``writing_scopes`` if there are any. A key that may only send documents to one source is refused unless
+    ``takes_source_keys``.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -96,12 +96,12 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # The encoding is set, because a form may declare a charset that Django cannot decode, such as hex.
+        # A form may declare an encoding that is not for text, such as hex, so the declared one is replaced.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
     def check_permissions(self, request: Request) -> None:
-        # The user's permissions are checked too, because a key must not allow more than its user has.
+        # A key must not allow more than its user may do, so the user's permissions are checked too.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
         scopes = self.key_scopes if is_reading else self.writing_scopes
@@ -111,7 +111,7 @@ class ApiView(APIView):
         return super().handle_exception(self.convert_error(exc))
 
     def convert_error(self, error: Exception) -> Exception:
-        """Return the API exception for an internal exception. Unknown exceptions are returned unchanged."""
+        """Return the API exception for an internal exception; an unknown exception unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.get_message())
         match error:
@@ -126,7 +126,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # The serializer's fields accept some values that the database refuses, such as a text with a NUL.
+                # The API's fields accept some values that the database refuses, such as a text with a NUL.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

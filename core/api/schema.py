@@ -19,7 +19,7 @@ from core.api.permissions import MayAsk, MayAskStaffMayWrite
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
-_ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular adds the empty text
+_ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular itself adds that the text may be empty
 ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 EVENT: dict[str, object] = {
@@ -52,13 +52,13 @@ _HEADERS = {
     **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
-# If an operation has no docstring, its summary begins with the words for its method.
+# The summary of an operation without a docstring begins with these words.
 _VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "DELETE": "Delete one of"}
 
 
 class SchemaWithProblems(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return the security requirements, which are schemes with their scopes. {} allows requests without a key."""
+        """Return which keys a request may use, as OpenAPI security requirements. {} allows requests without a key."""
         auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
             isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
@@ -102,7 +102,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """Add to the field's schema that texts are stripped and contain no NUL."""
+        """Add to the field's schema that leading and trailing blanks are removed, and that NUL is refused."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}
@@ -115,7 +115,7 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
-        # The type is any object, because programs that generate clients cannot name the types of nested messages.
+        # The schema allows any object, because generators of clients cannot name the types of nested messages.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]

@@ -12,10 +12,10 @@ from core.model_server import parse_url
 
 @dataclass(frozen=True, slots=True)
 class ChatEndpoint:
-    """The address, key and name of a language model on a server.
+    """The address, API key and name of a language model on a server.
 
-    ``resolve`` returns the IP addresses that are allowed for a host name; None allows all. Raises: ImproperModel for an
-    invalid address, key or name.
+    ``resolve`` returns the allowed IP addresses of a host name; None allows all. Raises: ImproperModel for an invalid
+    address, key or name.
     """
 
     base_url: str

@@ -18,9 +18,10 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply of a language model, without its thoughts. ``finish_reason`` is explained in :class:`Delta`.
+    """A whole reply of a language model, without its thoughts.
 
-    ``characters`` includes thoughts. Tokens are None if the server does not count them.
+    ``finish_reason`` is explained in :class:`Delta`. ``characters`` includes thoughts. Token counts are None if the
+    server does not count.
     """
 
     text: str = ""
@@ -33,8 +34,8 @@ class WholeReply:
 class ChatModel:
     """A language model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. There is one attempt by default, because callers can continue without
-    the reply.
+    ``timeout_seconds`` limits a whole request. By default a failed request is not repeated, because callers can
+    continue without the reply.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:
@@ -47,9 +48,9 @@ class ChatModel:
     def complete(
         self, messages: Sequence[Mapping[str, str]], *, response_format: Mapping[str, object] | None = None
     ) -> str:
-        """Return the reply to ``messages``.
+        """Return the text of the reply to ``messages``.
 
-        Raises: ModelFailed. This is also raised if the reply is cut off, filtered or empty.
+        Raises: ModelFailed, also if it is cut off, filtered or empty.
         """
         reply = self.reply(messages, MOST_TOKENS, response_format)
         if reply.finish_reason == LENGTH:

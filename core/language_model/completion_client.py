@@ -18,19 +18,19 @@ from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, Delta, read_deltas
-from core.model_server import describe_refusal, hide_key, hide_request
+from core.model_server import describe_refusal, hide_key, hide_texts_of_request
 from core.tracing import span
 
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# Servers send such a message if prompt and answer are too long together. If the message contains max_tokens, this
-# parameter is not the cause.
+# A server's message in these words means that prompt and answer together are too long. Even if it contains max_tokens,
+# the server does not refuse this parameter.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# A server that refuses tools sends the status 400 (vLLM and Ollama), 404 (OpenRouter) or 500 (llama.cpp).
+# A server that supports no tools answers with the status 400 (vLLM and Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# A chat template without a system role, such as Gemma's, refuses system messages in these words.
+# These words are in the error message of a chat template without a system role, such as Gemma's.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -58,7 +58,7 @@ class Body(TypedDict):
 
 
 class Refused(Exception):
-    """An error: the server refused the request. It asks for a pause of ``pause_seconds``, unless they are None."""
+    """An error: the server refused the request. It asks for a pause of ``pause_seconds``; None if it asks for none."""
 
     def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
         super().__init__(
@@ -69,7 +69,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_refused_part(self, body: Body) -> str:
-        """Return the part of the request that the server does not accept; empty if its error message names no part."""
+        """Return the part of the request that the server does not support; empty if its error message names none."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -107,7 +107,7 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses mean that this request is wrong, so they do not count as failures of the server.
+# These statuses mean that the request is wrong, so they are not counted as failures of the server.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -123,10 +123,10 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """The properties of a language model that the client has learned from its responses.
+    """What the client has learned about a language model from its responses.
 
-    ``refused`` are fields of a request that it does not accept. If ``opens_with_thought`` is true, its replies begin
-    within a thought.
+    ``refused`` are fields of a request that the server does not support. If ``opens_with_thought`` is true, replies
+    begin within a thought, without a marker that opens it.
     """
 
     refused: frozenset[str] = frozenset()
@@ -141,7 +141,7 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 class CompletionClient:
     """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each piece. Failures before the first word are retried.
+    ``silence_seconds`` limits the wait for each piece. A request that fails before the first word is repeated.
     """
 
     endpoint: ChatEndpoint
@@ -154,10 +154,13 @@ class CompletionClient:
         self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), KnownModel())
 
     async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield the pieces of the completion. Raises: ModelFailed; at once, if the circuit breaker is open."""
+        """Yield the pieces of the model's answer as they arrive.
+
+        Raises: ModelFailed; at once if the breaker is open.
+        """
         breaker = self.breaker
         if breaker is None:
-            async with aclosing(self._attempt(request)) as received:
+            async with aclosing(self._stream_with_retries(request)) as received:
                 async for delta in received:
                     yield delta
             return
@@ -168,30 +171,30 @@ class CompletionClient:
         has_begun = False
         try:
             with span("model", is_current=False, model=self.endpoint.model):
-                async with aclosing(self._attempt(request)) as received:
+                async with aclosing(self._stream_with_retries(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # A trial of the server ends only with the answer, so the breaker is closed at the first
-                            # piece already.
+                            # The server works, which the first piece shows. A trial would otherwise last until the
+                            # answer ends.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
         except ModelFailed as error:
             if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
-                breaker.left()
+                breaker.abandoned()
             else:
                 breaker.failed()
             raise
         except BaseException:
-            breaker.left()
+            breaker.abandoned()
             raise
         breaker.succeeded()
 
-    async def _attempt(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield the pieces of the completion.
+    async def _stream_with_retries(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Yield the pieces of the model's answer.
 
-        If the request fails before the first word, it is tried again: at once without the part that the server refused,
-        or else after a pause. If time runs out after the first word, the completion ends with LENGTH.
+        A request that fails before the first word is repeated: at once without the part that the server does not
+        support, or else after a pause. If time runs out after the first word, the finish reason is LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -204,7 +207,7 @@ class CompletionClient:
                 async with aclosing(self._post(body)) as received:
                     while (delta := await self._await_next(received, request.ends_at)) is not None:
                         if not has_begun:
-                            self._remember(refused, body, first_refusal)
+                            self._remember_refused_parts(refused, body, first_refusal)
                             first_refusal = None
                         has_begun = has_begun or bool(delta.text or delta.calls)
                         yield delta
@@ -233,8 +236,11 @@ class CompletionClient:
             await asyncio.sleep(pause_seconds)
             attempt += 1
 
-    def _remember(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember the refused parts of the request. Tools are left out if the server has accepted tools before."""
+    def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
+        """Remember what the server does not support.
+
+        Tools are not remembered if the server has accepted them before.
+        """
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))
@@ -270,7 +276,7 @@ class CompletionClient:
                         async for delta in received:
                             yield delta
             except RagsiteError as error:
-                said = hide_request(hide_key(str(error), endpoint.api_key.strip()), body)
+                said = hide_texts_of_request(hide_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
     def _build_body(self, request: Request, refused: frozenset[str]) -> Body:

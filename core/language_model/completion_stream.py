@@ -14,8 +14,7 @@ LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# The names that large providers use for the reason why a completion ended. Any other reason, such as `abort`, is a
-# failure.
+# Reasons why a completion ended, as large providers name them. Any other reason, such as `abort`, is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -38,9 +37,9 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a language model's reply. An empty piece shows that the model works, for example on a thought.
+    """A piece of a language model's reply. An empty piece shows that the model is working, for example on a thought.
 
-    The last piece has a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), if the server sends one. Token counts are
+    If the server sends a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), the last piece has it. Token counts are
     None in pieces without them.
     """
 
@@ -52,7 +51,7 @@ class Delta:
 
 
 async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the completion, even if the server sends one document instead of a stream.
+    """Yield the pieces of the model's reply; one piece if the server sends a whole document instead of a stream.
 
     Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
     """
@@ -88,7 +87,7 @@ async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]
         if received > LARGEST_RESPONSE_BYTES:
             raise ModelFailed("The model server sent more than an answer can be.")
         held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
-        # A CR at the end of the piece may be the first half of CRLF, so its line is read with the next piece.
+        # A CR at the end of the received bytes may be the first half of CRLF, so its line waits for more bytes.
         end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
         whole, held = held[:end], held[end:]
         for line in whole.splitlines():
@@ -129,7 +128,7 @@ def _read_delta(chunk: dict[str, Any], part: str) -> Delta:
             raise _build_failure(f'it ended the answer with "{reason}"')
         return Delta(
             text=_read_text(said.get("content")),
-            calls=read_pieces(said.get("tool_calls")),
+            calls=read_call_pieces(said.get("tool_calls")),
             finish_reason=ending,
             prompt_tokens=_read_count(counted.get("prompt_tokens")),
             completion_tokens=_read_count(counted.get("completion_tokens")),
@@ -150,12 +149,12 @@ def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def read_pieces(sent: Any) -> tuple[CallPiece, ...]:
-    """Return the function calls in a "delta" or "message". Raises: TypeError or AttributeError if malformed."""
-    return tuple(_read_piece(at, each) for at, each in enumerate(sent or []))
+def read_call_pieces(sent: Any) -> tuple[CallPiece, ...]:
+    """Return the function calls in a "delta" or "message" object. Raises: TypeError or AttributeError if malformed."""
+    return tuple(_read_call_piece(at, each) for at, each in enumerate(sent or []))
 
 
-def _read_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+def _read_call_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
     index = sent.get("index")
     function = sent.get("function") or {}
     arguments = function.get("arguments") or ""
@@ -163,7 +162,7 @@ def _read_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
         index=index if isinstance(index, int) else at,
         id=remove_unstorable(str(sent.get("id") or "")),
         name=remove_unstorable(str(function.get("name") or "")),
-        # Some servers send the arguments as an object.
+        # Some servers send the arguments as an object instead of JSON text.
         arguments=remove_unstorable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import PageAdmin, admin_link, count_deletion, is_asked_by_script, redirect_to
+from core.admin_base import PageAdmin, admin_link, is_asked_by_script, redirect_to, summarise_deletion
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedAdmin
@@ -48,7 +48,7 @@ MEANINGS = {
 
 
 class InServiceChangeList(ChangeList):
-    """A list of collections without working copies, which the pages of drafts link to."""
+    """A list of collections without drafts' working copies, which have links on the pages of drafts."""
 
     root_queryset: QuerySet[Collection]
 
@@ -102,14 +102,14 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
-        # A new collection is closed, so that nobody reads its documents by accident.
+        # Without grants, nobody may read a new collection, so that its documents are not shown by accident.
         return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """Make the fields read-only that must not change while the collection has a draft."""
+        """Return the read-only fields, including those that must not change while the collection has a draft."""
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
@@ -120,7 +120,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Show the form with a drop zone for files. A script sends the form, then the files."""
+        """Show the form of a new collection, which also takes files. A script sends the form, then the files."""
         may_upload = request.user.has_perm("retrieval.add_document")
         context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
         response = super().add_view(request, form_url, context)
@@ -135,7 +135,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().response_add(request, obj, post_url_continue)
 
     def response_post_save_add(self, request: HttpRequest, obj: Collection) -> HttpResponseRedirect:
-        """Redirect to the page of the new collection, which has the drop zone."""
         return redirect_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -149,7 +148,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Return no forms for a working copy, and no form of filters for a new collection, which has no documents."""
+        """Return no inline forms for a working copy, and no form of filters for a new collection without documents."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)
@@ -217,7 +216,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         may = all(self.has_delete_permission(request, collection) for collection in objs)
         belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
-        return count_deletion(Collection, objs, *belonging, may=may)
+        return summarise_deletion(Collection, objs, *belonging, may=may)
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:

@@ -42,8 +42,8 @@ class FoundKey:
         return f"{self.key}: {examples} … ({number})"
 
 
-def find_keys(documents: QuerySet[Document]) -> list[FoundKey]:
-    """Return the documents' metadata keys, without the key that limits documents to groups."""
+def find_metadata_keys(documents: QuerySet[Document]) -> list[FoundKey]:
+    """Return the keys of the documents' metadata, without the one that limits documents to groups."""
     sql, parameters = documents.order_by().values("pk").query.sql_with_params()
     statement = _KEYS_SQL.format(examples=_MOST_EXAMPLES, documents=sql)
     with connection.cursor() as cursor:
@@ -105,7 +105,7 @@ class FilterFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
     def get_form_kwargs(self, index: int | None) -> dict[str, Any]:
         if not hasattr(self, "_keys"):
-            self._keys = find_keys(self.documents)
+            self._keys = find_metadata_keys(self.documents)
         return {**super().get_form_kwargs(index), "documents": self.documents, "keys": self._keys}
 
 
@@ -122,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # Django's queryset would be empty for a user without the permission for all collections.
+        # For a user without the permission for all collections, Django's queryset would be empty.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

@@ -50,5 +50,5 @@ class CollectionFilter(admin.RelatedFieldListFilter):
         return choices
 
     def has_output(self) -> bool:
-        """Return True even for one collection, because Django would otherwise ignore the filter in links."""
+        """Return True even if there is only one collection. Otherwise Django ignores the filter in links."""
         return True

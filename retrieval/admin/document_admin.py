@@ -245,8 +245,8 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 setattr(document, name, form.cleaned_data[name])
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
-                # The document is read again, because the index of each passage contains the title, and generated
-                # questions depend on the language.
+                # The document is read again. The index of each passage contains the title, and the questions that a
+                # model generates depend on the language.
                 submission.requeue_document(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
@@ -268,7 +268,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
     def status_view(self, request: HttpRequest) -> JsonResponse:
-        """Return the progress of the documents in ``ids`` as JSON. The list of documents polls it."""
+        """Return how far the documents in ``ids`` were read, as JSON. The list of documents asks repeatedly."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]
@@ -285,7 +285,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         )
 
     def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
-        """Send the uploaded file as a download, because a browser would run scripts in a shown HTML file."""
+        """Send the uploaded file as a download. In the browser, scripts of an HTML file would run."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))

@@ -38,7 +38,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """A field for one or several files. An empty file is valid here, so that it does not stop the other files."""
+    """A field for several files. An empty file is valid here, so that the other files are not refused with it."""
 
     widget = FilesInput
 

@@ -1,4 +1,4 @@
-"""Pages to begin, review, publish and discard drafts. Their documents have pages of their own."""
+"""Pages to begin, review, publish and discard drafts. The documents of a draft have pages of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base classes of the pages of documents and passages. They refuse changes that must be made in a draft."""
+"""Base classes of the admin pages of documents and passages. They refuse changes that must be made in a draft."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from core.admin_base import PageAdmin, count_deletion, redirect_to
+from core.admin_base import PageAdmin, redirect_to, summarise_deletion
 from retrieval.admin.curated import CuratedAdmin
 from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
@@ -26,10 +26,10 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
         """Return False if the form must not be shown.
 
-        For a submitted form, ``lock_for_change`` refuses with a reason.
+        A submitted form is refused by ``lock_for_change``, with a reason.
         """
         may = super().has_change_permission(request, obj)
-        return may and (obj is None or request.method == "POST" or not find_reason(request, obj))
+        return may and (obj is None or request.method == "POST" or not find_reason_not_to_edit(request, obj))
 
     def changeform_view(
         self,
@@ -48,7 +48,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
         instead = document.collection.drafts.open().first()
         same = Document.objects.filter(collection=instead.working_copy_id, source=document.source) if instead else None
         return {
-            "reason": find_reason(request, obj),
+            "reason": find_reason_not_to_edit(request, obj),
             "in_draft": in_draft,
             "draft_instead": instead,
             "same_in_draft": same.first() if same is not None else None,
@@ -59,7 +59,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
 class GuardedDeletionAdmin(GuardedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Document | None = None) -> bool:
         may = super().has_delete_permission(request, obj)
-        return may and (obj is None or not find_reason(request, obj))
+        return may and (obj is None or not find_reason_not_to_edit(request, obj))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
@@ -84,15 +84,15 @@ class GuardedDeletionAdmin(GuardedAdmin):
     def get_deleted_objects(
         self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        return count_deletion(
+        return summarise_deletion(
             Document, objs, Chunk.objects.filter(document__in=objs), may=self.has_delete_permission(request)
         )
 
 
-def find_reason(request: HttpRequest, found: Document | Chunk) -> str:
-    """Return why the document may not be changed now; empty if it may.
+def find_reason_not_to_edit(request: HttpRequest, found: Document | Chunk) -> str:
+    """Return why the document may not be changed now, as a sentence; empty if it may be changed.
 
-    The reason is stored in the request, because the admin asks several times.
+    The admin asks several times, so the answer is stored in the request.
     """
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})

@@ -18,7 +18,7 @@ from retrieval.types import QueryClass, RetrieverWeights
 
 
 def describe_differences(before: ProfileSettings, after: ProfileSettings) -> list[tuple[str, str, str]]:
-    """Return label, old value and new value of each setting that differs, as texts for users."""
+    """Return the settings that differ, each as label, old value and new value, for users."""
     rows = []
     for name, setting in SETTINGS.items():
         old, new, label = getattr(before, name), getattr(after, name), _t(setting.label)

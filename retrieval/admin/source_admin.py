@@ -33,14 +33,14 @@ from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.staff import list_source_collections
 from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.kinds.connectors import ConnectorSource, list_usable
+from retrieval.sources.kinds.connectors import ConnectorSource, list_usable_connectors
 from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
 from retrieval.sources.protocol import Connector, Obstacle
 from retrieval.sources.states import SourceStatus, explain_wait, find_source_status, find_source_statuses
 
 
 class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The base form of sources. `build_source_form` adds the settings of a kind."""
+    """The base form of all sources. `build_source_form` adds the settings of a kind of source."""
 
     kind: type[Connector]
     own_form: type[forms.Form]
@@ -69,8 +69,8 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # Switching the option takes_readers off changes the readers of all documents at once, so the collection must be
-        # changeable now.
+        # If the source no longer imports readers, those of all its documents change at once. So it must be possible to
+        # change the collection now.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
@@ -106,9 +106,9 @@ def _general_fields(kind: type[Connector]) -> list[str]:
 def build_source_form(
     kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool
 ) -> type[SourceForm]:
-    """Return the form class of a source of this kind. ``own_form`` has the kind's settings.
+    """Return the form class for sources of this kind. ``own_form`` has the settings of the kind.
 
-    The collection of a saved source cannot change, because its documents are in it.
+    A saved source stays in its collection, because its documents are there.
     """
     fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
@@ -117,19 +117,15 @@ def build_source_form(
 
 
 def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
-    """Return an entry of the list of kinds for each connector that the user may use.
-
-    If this site cannot use connectors, the only entry has the reason.
-    """
     kind = ConnectorSource
     if obstacles := kind.find_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
-    offered = list_usable(user)
+    offered = list_usable_connectors(user)
     return [(f"{kind.name}&connector={each.name}", each.name, kind.description, []) for each in offered]
 
 
 RUNS_SHOWN = 20
-# If a form has more than this many groups of fields, the groups are collapsed at first.
+# If a form has more groups of fields than this, they are collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
@@ -246,7 +242,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         kind = self._find_kind(request, None)
-        if kind is ConnectorSource and not list_usable(request.user, request.GET.get("connector", "")):
+        if kind is ConnectorSource and not list_usable_connectors(request.user, request.GET.get("connector", "")):
             kind = None
         if kind is not None:
             return super().add_view(
@@ -267,8 +263,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         is_tried = self._was_only_previewed(obj)
         if is_tried:
-            # The source is paused, because a run with only half of the fields chosen would show readers documents that
-            # should be closed to them.
+            # The source is paused until its form is complete. If it ran before, readers might see documents that should
+            # be closed to them.
             obj.is_paused = True
         save_source(obj)
         warn_about_removed_secret(request, obj)
@@ -290,7 +286,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, Source) and obj.kind == ConnectorSource.name:
             name = str(obj.options.get("connector") or "")
-            return super().has_change_permission(request, obj) and bool(list_usable(request.user, name))
+            return super().has_change_permission(request, obj) and bool(list_usable_connectors(request.user, name))
         return super().has_change_permission(request, obj)
 
     def response_add(self, request: HttpRequest, obj: Source, post_url_continue: str | None = None) -> HttpResponse:

@@ -41,7 +41,7 @@ from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
 from retrieval.rights.offered_filters import list_offered_filters
-from retrieval.rights.search_filters import build_filters, check_fields
+from retrieval.rights.search_filters import build_filters, check_filter_fields
 from retrieval.rights.staff import grant_management
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
@@ -76,7 +76,7 @@ class SearchView(ApiView):
 
 
 def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
-    """Return the validated body of a search request, and the result of the search.
+    """Return the checked body of a search request, and the result of the search.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
     """
@@ -85,7 +85,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     asked = wanted.validated_data
     method = asked.get("method") or "default"
     try:
-        # The filters are built within the slot, so that a refused search does not read the database.
+        # A search that is refused for lack of a slot must not read the database, so the filters are built here.
         with wait_for_search_slot():
             result = search(
                 asked["query"],
@@ -107,7 +107,7 @@ def _build_filters_asked(request: Request, asked: Mapping[str, Any]) -> SearchFi
     except InvalidQuery as error:
         raise ValidationError({"collection": [str(error)]}) from error
     try:
-        check_fields(filters)
+        check_filter_fields(filters)
     except InvalidQuery as error:
         raise ValidationError({"filters": [str(error)]}) from error
     return filters
@@ -273,7 +273,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
 
 def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """Annotate collections with ``document_total`` and ``passage_total``: what ``user`` may read in them."""
+    """Add ``document_total`` and ``passage_total`` to the collections: how many ``user`` may read in them."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

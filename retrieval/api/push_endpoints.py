@@ -1,4 +1,4 @@
-"""Receive documents that programs send to a source of the kind Push."""
+"""Receive documents that other programs send to a source of the kind Push."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from retrieval.api.push_serializers import (
 )
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.models.narrowing import MAIL, name_reader
+from retrieval.models.narrowing import MAIL, name_mail_reader
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
     Push,
@@ -58,7 +58,7 @@ class ExternalIdConverter(StringConverter):
 
 
 class MaySend(StaffWithPermission):
-    # A PUT that replaces a document also needs the permission to change documents, which is checked later.
+    # To replace a document by PUT, the permission to change documents is also needed. It is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
@@ -130,7 +130,7 @@ class PushedDocumentView(_PushView):
 
     @extend_schema(
         operation_id="pushed_document_put",
-        # A generator of clients (openapi-python-client 0.29) writes a broken module if there are two content types.
+        # With two content types, openapi-python-client 0.29 generates a broken module.
         request={"application/json": PushTextSerializer},
         responses=_SENT,
     )
@@ -261,10 +261,10 @@ def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, A
 
 
 def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
-    # A group whose name begins with the prefix of mail addresses would admit the account with this address, so it is
-    # left out.
+    # The prefix of mail addresses in a group's name would admit the account with the address, so such groups are left
+    # out.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
-    return (*groups, *map(name_reader, readers.get("users", ())))
+    return (*groups, *map(name_mail_reader, readers.get("users", ())))
 
 
 def _read_first_error(detail: Any) -> str:

@@ -1,4 +1,4 @@
-"""Check the request bodies of the push interface, and describe its responses."""
+"""Check the requests of programs that send documents, and describe the responses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# A time may be in the future by at most this much, because programs' clocks differ a little. A time far in the future
-# would make all later states out of date.
+# The furthest that a time may be in the future. Clocks differ a little, but after a time far in the future, all later
+# states would be refused as outdated.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 
 
 class MomentField(serializers.DateTimeField):
-    """A time with its zone, not far in the future."""
+    """A field for a time with its zone, which must not be far in the future."""
 
     def to_internal_value(self, value: Any) -> datetime:
         try:

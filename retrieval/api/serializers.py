@@ -1,4 +1,4 @@
-"""Request and response fields of the API. Response fields are for the schema; views respond with dataclasses."""
+"""Request and response fields of the API. Views respond with dataclasses; response fields only describe them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DateRangeSerializer(KnownFieldsOnly):
     field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Return the fields, and add `from`, which is a keyword of Python."""
+        """Return the fields with `from`, which cannot be an attribute, because it is a keyword of Python."""
         days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
         return {**super().get_fields(), **days}
 
@@ -85,7 +85,7 @@ class FiltersSerializer(KnownFieldsOnly):
     )
     metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
     metadata_any = serializers.DictField(
-        # Each value of a list becomes two conditions in SQL.
+        # The limit is low, because each value becomes two conditions in SQL.
         child=serializers.ListField(min_length=1, max_length=50),
         required=False,
         help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.',
@@ -330,7 +330,7 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
         models.TextField: TextField,
         models.SlugField: SlugTextField,
     }
-    # Its error does not repeat the value, which may be half a surrogate pair.
+    # The error of this field does not repeat the value, which may be half a surrogate pair.
     serializer_choice_field = NameField
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Request limits shared by all web processes."""
+"""Limits on the number of requests, shared by all web processes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from retrieval.models import RequestCount
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN_AFTER = timedelta(days=2)
-# Requests of one caller lock the same row one after another. So that they do not wait for the disk while it is locked,
-# NOT_WAITING makes the commit not wait.
+# All requests of one caller lock the same row. The commit does not wait for the disk (NOT_WAITING), so that the lock is
+# held briefly.
 _COUNT = f"""
     INSERT INTO retrieval_requestcount AS counted (key, calls, since)
     SELECT %(key)s, 1, %(now)s WHERE {NOT_WAITING}
@@ -31,9 +31,9 @@ _COUNT = f"""
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A rate limit: a number of requests within a window of time, which begins with the first request.
+    """A limit on the requests in a window of time. The window begins with its first request.
 
-    One SQL statement counts and decides, so that simultaneous requests cannot all pass.
+    One SQL statement counts and decides, so that requests at the same moment cannot all pass.
     """
 
     num_requests: int | None
@@ -61,7 +61,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # If the disk is full, requests cannot be counted, but reading must stay possible.
+            # On a full disk, requests cannot be counted, but must still be answered.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())
@@ -75,9 +75,9 @@ class CountedTogether(SimpleRateThrottle):
 
 
 class ScopedRates(ScopedRateThrottle, CountedTogether):
-    """The rate limit that the view's `throttle_scope` names."""
+    """The limit whose name is the view's `throttle_scope`."""
 
 
 def forget_old_counts() -> int:
-    """Delete the counts of past windows, and return their number."""
+    """Delete the counts of past windows, and return how many were deleted."""
     return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

@@ -1,4 +1,4 @@
-"""Choose icons for file formats. The names are of symbols in chat/icons.svg."""
+"""Choose icons for file formats. The names are those of the symbols in chat/icons.svg."""
 
 from __future__ import annotations
 

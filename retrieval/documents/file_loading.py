@@ -1,4 +1,4 @@
-"""Ingest files and folders from a command, with a progress bar and without a worker."""
+"""Ingest files and folders from a command, without a worker: read them, and make their passages searchable."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from django.db import connection
 
 from core.progress import ProgressBar
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, is_litter, is_page, serves_pages
+from retrieval.documents.formats import PICTURES, is_litter, is_page, is_page_asset
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Collection, Document
 
-# Fewer files than this are read one by one, because embedder and sandbox can use the other CPU cores.
+# Fewer files than this are ingested one by one, because embedder and sandbox can use the other CPU cores.
 FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
@@ -51,7 +51,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of files that a call added, left unchanged or failed to ingest.
+    """How many files were added, were unchanged or failed.
 
     ``failures`` are pairs of a file's name and a sentence with the reason.
     """
@@ -77,8 +77,8 @@ def ingest_paths(
 ) -> Counts:
     """Ingest all files at ``paths``, ``at_once`` in parallel, and return the counts.
 
-    If a file fails, the others are still ingested. Raises: FileNotFoundError before the first file if a path does not
-    exist.
+    If a file fails, the other files are still ingested. Raises: FileNotFoundError before the first file if a path does
+    not exist.
     """
     started = time.monotonic()
     counts = Counts()
@@ -92,8 +92,8 @@ def ingest_paths(
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
         bar.show(source[:60], number, total, task="files")
-        # The first documents set the collection's reference length for BM25. It is corrected early, when few passages
-        # must be weighted again.
+        # The first documents set the reference length for BM25, with which all passages are weighted. It is corrected
+        # early, when few passages must be weighted again.
         if number == reweighed_at:
             recompute_term_weights(collection)
             reweighed_at *= 4
@@ -105,7 +105,7 @@ def ingest_paths(
         found.relative_to(path).as_posix()
         for path in paths
         if path.is_dir()
-        for found, is_document in _sort(path)
+        for found, is_document in _classify_files(path)
         if not is_document
     )
     return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
@@ -174,15 +174,15 @@ def _read_members(document: Document) -> Iterator[Document]:
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
-    """Yield the files at the paths, and in folders all files by name.
+    """Yield the files at the paths. A folder yields its files by name, except those that only help to show pages.
 
-    A `corpus.jsonl` of the BEIR benchmark yields one document per line. Raises: FileNotFoundError.
+    A `corpus.jsonl` of the BEIR benchmark yields one document for each line. Raises: FileNotFoundError.
     """
     for path in paths:
         if path.is_dir():
             yield from (
                 Submitted(found.relative_to(path).as_posix(), found)
-                for found, is_document in _sort(path)
+                for found, is_document in _classify_files(path)
                 if is_document
             )
         elif path.is_file():
@@ -217,12 +217,12 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _sort(folder: Path) -> Iterator[tuple[Path, bool]]:
+def _classify_files(folder: Path) -> Iterator[tuple[Path, bool]]:
     paths = list(_walk(folder))
     has_pages = any(is_page(path.name) for path in paths)
     shown = _list_shown_pictures(paths)
     for path in paths:
-        serves = serves_pages(path.relative_to(folder).as_posix(), has_pages=has_pages)
+        serves = is_page_asset(path.relative_to(folder).as_posix(), has_pages=has_pages)
         is_tiny = path.suffix.lower() in PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
         yield path, not (serves or is_tiny or path in shown)
 

@@ -1,7 +1,7 @@
 """Detect file formats, and refuse unsupported formats with a reason. PURE.
 
-To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or
-:func:`register_formats` it. A test compares ``docs/formats.md`` with the formats here.
+To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or by
+:func:`register_formats`. A test compares ``docs/formats.md`` with the formats here.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ SOURCE_CODE = {
 }
 
 
-# Most entries of an archive. A Word document has a few dozen. Word itself refuses documents with far fewer entries than
-# this.
+# Most entries of an archive. A Word document has a few dozen, and Word refuses far fewer entries than this.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -102,12 +101,12 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 _BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
 _HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOTALL)
-# The pattern includes binary bytes, because a text may begin with "RIFF is a container".
+# The pattern has more than the first letters, because a text may begin with "RIFF is a container".
 _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
 class View(Enum):
-    """The ways in which the source viewer shows the text of a document."""
+    """How the source viewer shows the text of a document."""
 
     MARKDOWN = "laid out from its Markdown"
     CONVERTED = "laid out from the Markdown it is converted to"
@@ -133,7 +132,7 @@ class Content:
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # Entries are counted before they are parsed, because a parsed entry takes a hundred times as much memory.
+        # A parsed entry takes a hundred times as much memory, so entries are counted before.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -166,10 +165,10 @@ Recogniser = Callable[[Content], bool]
 class Format:
     """A file format that the site recognises.
 
-    ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX"). ``extractor`` is
-    "package.module:function". A format without an extractor is refused, with ``refusal`` as the error message if there
-    is one. ``recognise`` detects the format by its bytes. ``recognise_text`` does so for files whose name is that of
-    plain text. If ``may_be_scanned`` is true, the extractor also accepts pages recognised by OCR.
+    - ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX").
+    - ``extractor`` is "package.module:function". A format without one is refused, with the message ``refusal`` if any.
+    - ``recognise`` detects the format by a file's bytes. ``recognise_text`` does so for files with the name of a text.
+    - ``may_be_scanned``: the extractor also accepts pages that OCR has read.
     """
 
     kind: str
@@ -193,7 +192,7 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Return a function that detects an archive by its signature and its extension.
+    """Return a function that detects a ZIP archive with this extension.
 
     The extension alone is not enough, because text files may also have it.
     """
@@ -207,7 +206,7 @@ def declares(*media_types: str) -> Recogniser:
 
 
 def is_pdf(content: Content) -> bool:
-    # Other bytes may precede the signature, but a text that only mentions it is no PDF.
+    # Other bytes may precede the signature, but a text that mentions it is no PDF.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
@@ -215,7 +214,7 @@ _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
-    """Return whether the file is an HTML page, also after white space, an XML declaration and comments."""
+    """Return whether the file is an HTML page. White space, an XML declaration and comments may precede it."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
         left = left.partition(b">")[2].lstrip()
@@ -224,12 +223,11 @@ def is_html(content: Content) -> bool:
     return bool(_HTML_TAG.match(left))
 
 
-def is_pointer(data: bytes) -> bool:
+def is_git_lfs_pointer(data: bytes) -> bool:
     return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def is_saved_page(content: Content) -> bool:
-    """Return whether this is a saved web page (MHTML), which has the format of a mail."""
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
     return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
@@ -250,21 +248,20 @@ def ole_holds(name: str) -> Recogniser:
 
 
 def is_text_table(data: bytes) -> bool:
-    """Return whether a file is an HTML page with a table, or delimited text, in UTF-8 or UTF-16."""
+    """Return whether a file is an HTML page with a table, or text with delimiters, in UTF-8 or UTF-16."""
     first = data[:_HTML_LOOKED_AT].replace(b"\0", b"").partition(b"\n")[0]
     is_text = not re.search(b"[\x01-\x08\x0e-\x1f]", first)
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
 
 
 def is_workbook(content: Content) -> bool:
-    """Return whether this is an Excel workbook, also one with unusual names in the archive."""
     names = content.archive_names
     has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
     return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether this is an old Excel workbook, and not another file with a workbook in it."""
+    """Return whether this is an old Excel workbook, and not another file that contains one."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -292,7 +289,7 @@ PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "
 KNOWN_FORMATS = (
     Format(
         "a Git LFS pointer",
-        recognise=lambda content: is_pointer(content.data),
+        recognise=lambda content: is_git_lfs_pointer(content.data),
         refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
     ),
     Format(
@@ -399,7 +396,7 @@ KNOWN_FORMATS = (
     _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
     _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
     _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
-    # Must come after all formats that are packed as ZIP. An empty archive has another signature.
+    # This format must come after all formats in ZIP archives. An empty archive has another signature.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
         begins_with(b"PK\x03\x04", b"PK\x05\x06"),
@@ -439,7 +436,7 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 
 
 def register_formats(*formats: Format) -> None:
-    """Add formats. The last added ones are tried first."""
+    """Add formats, which are tried before all others."""
     _formats[:0] = formats
 
 
@@ -448,7 +445,6 @@ def read_formats() -> list[Format]:
 
 
 def find_format(media_type: str) -> Format | None:
-    """Return the format with this media type; None if it is unknown, for example before a document is read."""
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
@@ -462,7 +458,6 @@ def get_page_unit(media_type: str) -> str:
 
 
 def is_code(media_type: str) -> bool:
-    """Return whether a document of this format is source code or data, and not prose."""
     return get_view(media_type) is View.CODE or media_type == JSON
 
 
@@ -472,12 +467,12 @@ def list_supported() -> str:
 
 
 def list_accepted_files() -> str:
-    """Return the value of a file input's ``accept``, which includes all text files, whatever their extension."""
+    """Return the value of a file input's ``accept``: all supported files, and texts with any extension."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
 def detect_format(data: bytes, filename: str) -> Format:
-    """Return the format of ``data``. The content decides first, the extension of ``filename`` second.
+    """Return the format of a file by its content, or else by its extension.
 
     Raises: DocumentRejected for an unsupported format, or an extension that contradicts the content.
     """
@@ -488,14 +483,12 @@ def detect_format(data: bytes, filename: str) -> Format:
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
-    # Some programs save HTML pages with the extension of a Word file.
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):
         # Some programs save HTML tables or delimited text as .xls, because Excel opens them.
         return found
-    # If the file had the format of its extension, the format's signature would have been detected. So the extension is
-    # wrong.
+    # A file of that format would have its signature, so the extension is wrong.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
@@ -517,7 +510,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files that are only needed to show web pages, and pictures that cannot be read.
+# Files that only help to show web pages, and pictures in formats that cannot be read.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -544,10 +537,10 @@ def is_page(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 
-def serves_pages(name: str, *, has_pages: bool) -> bool:
-    """Return whether a file only serves to show web pages, such as a style sheet, a font, a logo or an icon.
+def is_page_asset(name: str, *, has_pages: bool) -> bool:
+    """Return whether a file is no content but only helps to show web pages, such as a style sheet, font or icon.
 
-    If the folder ``has_pages``, all pictures in folders with the usual names are included.
+    If the folder ``has_pages``, all pictures in subfolders with names such as "images" are included.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

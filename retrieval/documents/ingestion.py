@@ -1,7 +1,7 @@
 """Convert uploaded files to searchable passages.
 
-A document's row is its job (see `core.jobs`). A worker that seemed dead may continue after another worker took over. So
-the final transaction checks that the worker still has the lease.
+A document's row is its job (see `core.jobs`). A worker that seemed dead may continue after another worker has taken
+over. So the last transaction checks that the worker still has the lease.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from retrieval.text.language import identify_language
 if TYPE_CHECKING:
     from retrieval.types import Vectors
 
-# When OCR has ended, the progress of a scanned document is this percentage.
+# The progress of a scanned document after OCR, in percent.
 RECOGNITION_PERCENT = 90
 _WORD = re.compile(r"\w")
 
@@ -60,9 +60,9 @@ Recognised = tuple[int, float | None]
 
 
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
-    """Return the text of the document's file, and the confidence of OCR for each scanned page.
+    """Return the text of the document's file, and OCR's confidence for each scanned page.
 
-    Raises: DocumentRejected, TurnPostponed.
+    Raises: DocumentRejected; TurnPostponed if too many slow documents are being read.
     """
     with document.file.open("rb") as file:
         data = file.read()
@@ -107,28 +107,27 @@ def _store_progress(document: Document, percent: int) -> None:
 
 logger = logging.getLogger(__name__)
 
-# Delay before the next attempt, if the failure is the site's and not the document's.
+# Delay before the next attempt if the site failed, and not the document.
 SITE_AWAITED = timedelta(minutes=1)
-# Texts that are embedded between two heartbeats. The number is large enough to use several CPU cores.
+# Number of texts that are embedded between two heartbeats, enough to use several CPU cores.
 EMBEDDING_BATCH = 64
-# Passages larger than this have several topics, and their vectors match none of the topics well. Some embedders would
-# allow larger passages.
+# Larger passages have several topics, and their vectors match none of them well. Some embedders would accept them.
 LARGEST_CHUNK_TOKENS = 350
-# Reading a document above either limit takes more than a second or two.
+# A document above either limit is slow: reading it takes more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# A function that is called with the number of embedded passages and the total.
+# A function that is called with the number of embedded passages and the number of all passages.
 Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; return None if another process has the lease.
 
-    If ``takes_turns`` is set, a slow document waits until few others are being read. Errors are stored in the row. Its
-    status is then FAILED, or PENDING with the time of the next attempt if a retry may help. The passages of the
-    previous version stay searchable.
+    If ``takes_turns`` is set, a slow document waits while too many others are being read. Errors are stored in the row.
+    Its status is then FAILED, or PENDING with the time of the next attempt if a retry may help. Until the document is
+    read, the passages of its previous version stay searchable.
     """
     document = _lease(document_id)
     if document is None:
@@ -161,7 +160,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     if (
         document.is_slow
         and document.error != reading_turns.WAITING
-        and (waiting := reading_turns.find_next_waiting()) is not None
+        and (waiting := reading_turns.find_next_slow_document()) is not None
     ):
         enqueue(Document, [waiting])
     return document
@@ -191,7 +190,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     fingerprint = compute_fingerprint(document, title, embedder_row)
     keep = DocumentText.objects.filter(pk=document.pk, recipe=fingerprint).exists()
     hashes = [chunking.hash_content(chunk.text, chunk.heading_path) for chunk in text_chunks]
-    fresh = _find_unencoded(document, hashes, embedder_row, keep=keep)
+    fresh = _find_passages_to_embed(document, hashes, embedder_row, keep=keep)
     if len(fresh) > QUICK_PASSAGES:
         turn.take()
     texts = [
@@ -246,10 +245,10 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
     return text_chunks
 
 
-def _find_unencoded(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
+def _find_passages_to_embed(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
     """Return the indexes of the passages that need a new vector.
 
-    Each other passage gets the stored vector of a passage with an equal hash.
+    All other passages keep the stored vector of a passage with the same hash.
     """
     reusable = Counter[str]()
     if keep:
@@ -272,9 +271,9 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """Return the chunks to store.
+    """Return the chunks (passages) to store.
 
-    ``fresh`` are the indexes of passages with a new vector, in the order of ``vectors``.
+    ``fresh`` are the indexes of those with a new vector, in the order of ``vectors``.
     """
     tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.get_question_generator()

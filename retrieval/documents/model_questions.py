@@ -1,6 +1,6 @@
-"""Generate questions that a passage answers, with a language model on a server with OpenAI's chat completions.
+"""Generate the questions that a passage answers, with a language model on a server with OpenAI's interface.
 
-A failure is logged and counted. It does not stop ingestion.
+A failure is logged and counted, and does not stop ingestion.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """Return the usable questions in the model's answer; none if the model gave none.
+    """Return the usable questions in the model's answer; none if the model says that there are none.
 
     Raises: ModelFailed if no question is usable, or if the answer is not in the requested form.
     """

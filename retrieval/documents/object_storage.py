@@ -43,7 +43,7 @@ def _with_translated_errors(method: Callable[..., Any]) -> Any:
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """A file storage in a bucket, by django-storages. Files are read whole, because their size is limited.
+    """A file storage in an S3 bucket, by django-storages. Files are read whole, because their size is limited.
 
     Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
     """

@@ -1,7 +1,8 @@
-"""Limit how many slow documents are read at once, so that some workers are always free for others.
+"""Limit how many slow documents are read at once, so that some workers are always free for other documents.
 
-A document is slow if reading it takes longer than ``QUICK_SECONDS``, or if it has very much text. At most
-``SLOW_DOCUMENTS_AT_ONCE`` slow documents are leased. The others wait as PENDING, and this is not counted as an attempt.
+A document is slow if reading it takes longer than ``QUICK_SECONDS``, or if it has very much text. If
+``SLOW_DOCUMENTS_AT_ONCE`` slow documents are being read, further ones wait as PENDING, which is not counted as an
+attempt.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# The job of a slow document enqueues the next slow document when it ends. If that failed, the next one is tried after
-# this delay.
+# When a slow document ends, its job enqueues the next one. If that failed, the next one is tried after this delay.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# A command submits a document, then reads it. After this time, the command may be dead, and a worker reads the
+# A command submits a document and then reads it. After this time the command may be dead, so a worker reads the
 # document.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
@@ -37,17 +37,17 @@ _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
 class TurnPostponed(RagsiteError):
-    """An error: other workers are reading as many slow documents as may be read at once. The message is for the log.
+    """An error: too many slow documents are being read.
 
-    The document waits, and a worker reads it later.
+    This one waits until a worker reads it. The message is for the log.
     """
 
 
 class ReadingTurn:
-    """The permission to read one slow document. The number of slow documents that are read at once is limited.
+    """The permission to read one slow document. Only a limited number is given at once.
 
-    If ``takes_turns`` is False, the permission is always given, because no worker waits, as in a command. If ``ends``
-    is true, the reading stops after a while, so that another document can be read.
+    If ``takes_turns`` is False, it is always given, because no worker waits, as in a command. If ``ends`` is true, the
+    reading stops after a while, so that another document can be read.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -70,7 +70,7 @@ class ReadingTurn:
         return self.is_taken
 
 
-def find_next_waiting() -> int | None:
+def find_next_slow_document() -> int | None:
     waiting = Document.objects.filter(status=Document.Status.PENDING, is_slow=True, retry_at__isnull=False)
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
@@ -78,12 +78,12 @@ def find_next_waiting() -> int | None:
 def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # If there were no lock, two workers could take the same turn.
+            # Without a lock, two workers could take the last free turn.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # The update changes no row if the lease was lost. Saving the text will detect it.
+        # If the lease was lost, no row is updated. This is detected when the text is saved.
         document.held().update(is_slow=True)
         return True

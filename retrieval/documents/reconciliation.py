@@ -1,8 +1,8 @@
 """Compare the search index with passages, documents and files each night, and repair differences.
 
-Differences come from a restored backup, a script or a fault. Searches would then have wrong scores and miss passages,
-without an error. A check reads one snapshot and locks no rows. A repair checks again with the locks of writers
-(documents before statistics, statistics in one order).
+Differences come from a restored backup, a script or a fault. They make searches miss passages and compute wrong scores,
+without an error. A check reads one snapshot and locks no rows. A repair checks again with locks, in the order of all
+writers: documents before statistics.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from retrieval.models.chunk import IndexCheck
 logger = logging.getLogger(__name__)
 
 CHECKS_KEPT = 30
-# Files are stored before their row is committed. So a file without a row is an orphan only after this time.
+# A file is stored before the row of its document is committed. So only after this time, a file without a row has no
+# document.
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Largest relative difference between two sums of the same lengths that were added in a different order.
+# Largest relative difference between two sums of the same numbers, which are added in different orders.
 LENGTH_TOLERANCE = 1e-6
 
 
@@ -56,7 +57,7 @@ class ProblemKind(models.TextChoices):
 class Inconsistency:
     """Differences of one kind between the index and the documents of a collection.
 
-    ``collection`` is a slug, or empty if the kind is not about a collection. ``examples`` are a few ids, words or file
+    ``collection`` is a slug; empty for a kind that concerns the whole site. ``examples`` are a few ids, words or file
     names.
     """
 
@@ -68,10 +69,10 @@ class Inconsistency:
 
 
 def find_inconsistencies() -> list[Inconsistency]:
-    """Return all differences, sorted by collection.
+    """Return all differences between index and documents, sorted by collection.
 
     Must not run inside a transaction, because it reads one snapshot in a transaction of its own. Raises:
-    ImproperEmbedder if the stored vectors are by another embedder than the configured one.
+    ImproperEmbedder if another embedder than the configured one made the stored vectors.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
@@ -107,9 +108,9 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def find_unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of documents whose text or passages belong to another version of their file, or are missing.
+    """Return the ids of documents whose text or passages are missing, or come from another version of their file.
 
-    Documents that are queued for reading are left out.
+    Documents that wait to be read are left out.
     """
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
@@ -134,7 +135,7 @@ def has_whole_file(document: Document) -> bool:
 def find_orphaned_files() -> list[str]:
     """Return the names of stored files that belong to no document, sorted.
 
-    The result is empty for a bucket, because another site may use the same bucket.
+    For a bucket the result is empty, because another site may have files in it.
     """
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
@@ -159,7 +160,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Lexemes are sorted, because all writers must lock them in the same order.
+# Lexemes are sorted, because all writers must lock their rows in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -184,7 +185,7 @@ def _count_passages(collection: Collection) -> tuple[int, float]:
 
 
 def repair_found(found: Sequence[Inconsistency]) -> None:
-    """Repair these differences. Raises: EmbeddingFailed, after all other repairs."""
+    """Repair these differences. Raises: EmbeddingFailed, but only after all other repairs."""
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
         if one.kind == ProblemKind.ORPHANED_FILES:
@@ -201,14 +202,18 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             recompute_term_weights(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
             for pk in find_unfit_documents(collection):
-                _read_again(pk)
+                _repair_document(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # This activates no other embedder, because `find_inconsistencies` found the configured one active.
+        # This does not switch to another embedder: `find_inconsistencies` has checked that the configured one is in
+        # use.
         reembed(lambda *_: None)
 
 
 def recount_statistics(statistics: CollectionStatistics) -> None:
-    """Count the collection's passages and lexemes again, and save ``statistics``, which the caller has locked."""
+    """Count the collection's passages and lexemes (indexed words) again, and save them in ``statistics``.
+
+    The caller must have locked this row.
+    """
     statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
     statistics.configurations = " ".join(
@@ -221,12 +226,12 @@ def recount_statistics(statistics: CollectionStatistics) -> None:
 
 
 @transaction.atomic
-def _read_again(pk: int) -> None:
+def _repair_document(pk: int) -> None:
     document = Document.objects.select_for_update(of=("self",)).filter(pk=pk).first()
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # ``recipe`` is a fingerprint. If it is empty, ingestion replaces all passages.
+        # ``recipe`` says how the passages were made. If it is empty, ingestion replaces all passages.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue_document(document)
         return
@@ -236,7 +241,7 @@ def _read_again(pk: int) -> None:
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """Return the result of :func:`find_inconsistencies`, and store it as an :class:`IndexCheck`.
+    """Return the differences between index and documents, and store them as an :class:`IndexCheck`.
 
     If ``repair`` is set, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if
     passages without a vector could not be embedded.
@@ -260,7 +265,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def read_last_counts() -> dict[str, int]:
-    """Return how many differences of each kind the last check found and did not repair; {} before the first check."""
+    """Return, by kind, how many differences the last check left unrepaired; {} before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

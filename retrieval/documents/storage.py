@@ -17,7 +17,7 @@ class WholeFileStorage(FileSystemStorage):
         try:
             return super()._save(name, content)  # type: ignore[misc, no-any-return]
         except OSError:
-            # The incomplete file is deleted. Names are random, so no other file has this name.
+            # Names are random, so the incomplete file is the only one with this name.
             self.delete(name)
             raise
 

@@ -39,13 +39,12 @@ logger = logging.getLogger(__name__)
 
 
 def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> str:
-    """Return a hash of everything that a passage depends on, except its text."""
+    """Return a hash of everything on which the passages of a document depend, except its text."""
     parts = (
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        # This was a setting until version 0.2. Removing it would change the hash, so that all documents would be read
-        # again.
+        # A setting until version 0.2. Without it the hash would change, and all documents would be read again.
         1,
         embedder.name,
         document.collection.text_search_configuration,
@@ -91,18 +90,19 @@ def submit(
     enqueue: bool = True,
     origin: Source | None = None,
 ) -> Submission:
-    """Store a file as the current version of the document ``source``, and queue it. An unchanged file is not queued.
+    """Store a file as the current version of the document named ``source``, and queue it for reading if it has changed.
 
     New metadata, title, address or language change an uploaded document. They do not change a document from a source or
     an archive, because an admin may have edited it. ``parent`` is the archive or mail that contains the file,
-    ``origin`` the source that delivered it. Raises: DocumentRejected if the file is too large, if the collection's
-    documents may not be changed, or if a document of this name came another way; DiskFull. After an error, neither the
-    file nor a row remains.
+    ``origin`` the source that delivered it.
+
+    Raises: DocumentRejected if the file is too large, if the collection's documents may not be changed, or if the
+    document came another way before; DiskFull. After an error, neither the file nor a row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
-    # The collection is locked, because a new document has no row that could be locked.
+    # A new document has no row to lock, so the collection is locked.
     with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
@@ -145,7 +145,6 @@ def _has_new_description(
 
 
 def _check_origin(document: Document, origin: Source | None) -> None:
-    """Raise DocumentRejected if the document did not come from ``origin`` (None for an upload)."""
     if document.origin_id == (origin.pk if origin else None):
         return
     names = {"document": document.source, "source": document.origin}
@@ -169,8 +168,7 @@ def _track_new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # The commit may have succeeded although the connection was lost. So a file that a document uses is
-                # kept.
+                # A commit may have succeeded although the connection was lost. So a file that a document uses is kept.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:
@@ -192,7 +190,7 @@ def check_rows(source: str, data: bytes) -> None:
     """Raise DocumentRejected if a CSV or TSV file has more rows than a document may have passages."""
     if not source.lower().endswith((".csv", ".tsv")):
         return
-    # Line breaks within quotation marks end no row, so only every other part is counted.
+    # Line breaks between quotation marks do not end a row. After the split, every other part is between them.
     rows = sum(part.count(b"\n") for part in data.split(b'"')[::2])
     if rows > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
@@ -202,10 +200,10 @@ def check_rows(source: str, data: bytes) -> None:
 
 
 def requeue_document(document: Document, *, enqueue: bool = True) -> None:
-    """Queue the document to be read from its file again. A worker that is reading it loses its lease."""
+    """Queue the document for reading again. A worker that is reading it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # The command reads the document itself. If it dies, the sweep enqueues the document later.
+    # The command reads the document itself. If it dies, a periodic task enqueues the document.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
@@ -216,7 +214,7 @@ def requeue_document(document: Document, *, enqueue: bool = True) -> None:
 
 
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
-    """Return the upload's bytes, after quick checks of size and format. Raises: DocumentRejected."""
+    """Return the content of an uploaded file, after quick checks of size and format. Raises: DocumentRejected."""
     check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
@@ -237,10 +235,10 @@ def submit_upload(
     may_replace: bool = True,
     known: QuerySet[Document] | None = None,
 ) -> Submission:
-    """Submit an uploaded file under its own name, or under ``source``.
+    """Submit an uploaded file as the document ``source``, or under the file's own name.
 
     Raises: DocumentRejected, also if the document exists and not ``may_replace``, or if one of the collection's
-    ``known`` documents has equal content and another name.
+    ``known`` documents has the same content and another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():

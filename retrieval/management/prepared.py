@@ -10,15 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-# An arbitrary number of an advisory lock, the same for all commands.
+# The number of the database lock that all commands take. Any number would do.
 _PREPARING_LOCK = 7_263_515
 
 
 class PreparedCommand(BaseCommand):
-    """Base class of commands that first migrate the embedded database.
-
-    So they also work before the site's first start.
-    """
+    """Base class of commands that first migrate the embedded database, so that they work before the first start."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._migrate_embedded_database()
@@ -31,7 +28,7 @@ class PreparedCommand(BaseCommand):
             raise CommandError(
                 f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
-        # The message is not written to standard output, because another program may read that.
+        # Another program may read standard output, so the message goes to standard error.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
 

@@ -17,8 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: a part of a document, which is ranked, quoted and cited as a whole.
 
-    ``content`` is the document's ``text[start:end]``. ``bm25`` has the BM25 weights of the lexemes, at dimensions that
-    are hashes of the lexemes.
+    ``content`` is the document's ``text[start:end]``. ``bm25`` are the BM25 weights of its lexemes (indexed words). The
+    index of a weight is a hash of the lexeme.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -40,9 +40,9 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks that the passage overlaps (`retrieval.text.block`).
+    # The blocks (such as lists and tables) that overlap with the passage (`retrieval.text.block`).
     blocks = models.JSONField(default=list, db_default=[])
-    # Text-search configuration; empty in rows written by older versions.
+    # PostgreSQL's text-search configuration; empty in rows of older versions.
     configuration = models.CharField(max_length=20, default="", db_default="")
     search_vector = SearchVectorField()
     bm25 = SparseVectorField(dimensions=DIMENSIONS)
@@ -53,7 +53,7 @@ class Chunk(models.Model):
         verbose_name = _("passage")
         verbose_name_plural = _("passages")
         constraints = [
-            # Deferred, because a new version of a document gives its passages new numbers one after the other.
+            # The constraint is deferred, because a new version of a document renumbers its passages one by one.
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
@@ -97,10 +97,10 @@ class Embedder(models.Model):
 
 
 class EmbedderCalibration(models.Model):
-    """The calibration of an embedder's cosines, fitted to this site's documents (`retrieval.index.closeness`).
+    """How well an embedder's cosines show relevance, fitted to this site's documents (`retrieval.index.closeness`).
 
-    If a server changes its model, ``name`` stays the same. Rows of earlier embedders are kept, because the site may
-    return to them.
+    A model's ``name`` stays the same even if its server changes the model. Rows of earlier embedders are kept, because
+    the site may return to them.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -120,7 +120,7 @@ class ChunkEmbedding(models.Model):
     """The unit vector of a passage by one embedder.
 
     The column has no fixed width, because the vectors of two embedders are stored during a switch. Half precision takes
-    half of the space, and changed no ranking figure on the public test sets.
+    half of the space, and changed no ranking result on the public test sets.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -137,7 +137,7 @@ class ChunkEmbedding(models.Model):
 
 
 class IndexCheck(models.Model):
-    """The result of one check of the index against documents and files.
+    """The result of one comparison of the index with documents and files.
 
     Each of ``inconsistencies`` is an object with kind, collection, count, examples and repaired.
     """
@@ -156,7 +156,7 @@ class IndexCheck(models.Model):
 
 
 class Lexeme(models.Model):
-    """The number of chunks of a collection that contain a lexeme, for BM25's inverse document frequency."""
+    """How many of a collection's chunks contain a lexeme (indexed word), for BM25's inverse document frequency."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()
@@ -164,10 +164,10 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
-        # For spelling correction, which needs lexemes of a given first letter and length.
+        # Spelling correction looks up lexemes by their first letter and length.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
-            # For the completion of part numbers by their beginning.
+            # Part numbers are completed from their beginning.
             models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
         ]
 
@@ -200,7 +200,7 @@ class Table(models.Model):
 class TableRow(models.Model):
     """A row of a table.
 
-    ``values`` are the cells' typed values. ``cells`` is a list of [start, end] of each cell in the document's text.
+    ``values`` are the cells' values with types. ``cells`` has [start, end] of each cell in the document's text.
     ``labels`` are the row's text cells, reduced to letters and digits.
     """
 

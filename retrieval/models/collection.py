@@ -14,7 +14,8 @@ from core.users import is_active, is_superuser, list_groups
 class TextSearchConfiguration(models.TextChoices):
     """A text-search configuration of PostgreSQL that the site offers.
 
-    `simple` only splits text into words and lower-cases them. With `auto`, the language of each document decides.
+    `simple` only splits text into words and lower-cases them. `auto` uses the configuration for each document's
+    language.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -58,7 +59,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
     """Queries for the collections in which a user may do something now. A superuser may do everything."""
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return the collections that ``user`` may read, except documents that are restricted to others."""
+        """Return the collections that ``user`` may read. Some of their documents may be restricted to others."""
         within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
@@ -103,7 +104,10 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """Return a condition that ``user`` has one of the roles. Staff have all, unless the collection requires grants."""
+    """Return a condition that ``user`` has one of the roles.
+
+    Unless the collection requires grants, staff have all roles.
+    """
     granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
@@ -163,7 +167,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """The languages of the text for users. For `auto`, these are the languages found in the documents."""
+        """The languages of the text, as users read them. For `auto`, these are the languages of the documents."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)
@@ -172,7 +176,7 @@ class Collection(models.Model):
 
 
 class MarkedFilter(models.Model):
-    """A filter that readers of the collection can choose.
+    """A filter that readers of the collection can choose in a search.
 
     ``field`` is a key of the documents' metadata, or of :data:`BUILT_IN_FILTERS`.
     """
@@ -205,7 +209,7 @@ class MarkedFilter(models.Model):
         return str(built_in[0]) if built_in else self.field.replace("_", " ").capitalize()
 
 
-# Label and kind of the fields that every document has. A metadata key of the same name cannot be a filter.
+# Label and kind of the fields that every document has. A metadata key with such a name cannot be a filter.
 BUILT_IN_FILTERS = {
     "language": (_("Language"), MarkedFilter.Kind.VALUES),
     "format": (_("Format"), MarkedFilter.Kind.VALUES),
@@ -215,7 +219,7 @@ BUILT_IN_FILTERS = {
 
 
 class CollectionGrant(models.Model):
-    """A role of a user or group in a collection. A role includes the rights of the roles before it."""
+    """A role of a user or group in a collection. Each role also has the rights of the roles before it."""
 
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")
@@ -263,16 +267,16 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 class CollectionStatistics(models.Model):
     """Figures of a collection for keyword search, updated in the transaction that changes its chunks.
 
-    ``reference_length`` is the mean chunk length with which the stored term weights were computed. It is close to
-    ``total_length / chunks`` but not equal, because all weights must be computed again when it changes. ``version``
-    changes with the chunks, so cached data with another version are out of date.
+    ``reference_length`` is the mean chunk length that was used to compute the stored term weights. It may differ a
+    little from ``total_length / chunks``, because a new value means to compute all weights again. ``version`` changes
+    with the chunks, so that data cached with another version are not used.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.FloatField(default=0)
     reference_length = models.FloatField(default=0)
-    # k1, b and the field boosts with which the stored term weights were computed
+    # The parameters of the stored term weights: BM25's k1 and b, and the field boosts.
     weighting = models.CharField(max_length=200, blank=True)
     configurations = models.CharField(max_length=200, default="", db_default="")
     version = models.PositiveBigIntegerField(default=0)

@@ -15,7 +15,7 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
-from retrieval.models.narrowing import build_readers, build_restricted_condition, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers, build_restricted_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce_event
 
@@ -24,7 +24,7 @@ class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
     Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
-    upright page. After a ``failure``, OCR tries the page again only if its ``recipe`` has changed.
+    upright page. After a ``failure``, OCR only tries the page again if its version or languages (``recipe``) change.
     """
 
     content_hash = models.CharField(max_length=64)
@@ -47,14 +47,14 @@ class RecognisedPage(models.Model):
 
 
 def upload_path(document: Document, filename: str) -> str:
-    """Return a random path, so that no upload can overwrite another, and nobody can guess it."""
+    """Return a random path that nobody can guess, so that no upload overwrites another."""
     return f"documents/{uuid.uuid4().hex}{PurePath(filename).suffix.lower()[:12]}"
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
         return self.filter(
-            build_seen_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
+            build_readable_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
         )
 
     def filter_restricted(self) -> DocumentQuerySet:
@@ -67,9 +67,9 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 
 
 class Document(Job):
-    """A file in a collection, and the job of ingesting it.
+    """A file in a collection, and the job of reading it.
 
-    The previous version stays searchable until a new one is read.
+    Until a new version is read, the previous one is searched.
     """
 
     class Status(models.TextChoices):
@@ -84,7 +84,7 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # The title in the file. A new version of the file changes `title` only if it equals this one.
+    # The title in the file. If it equals `title`, a new version of the file changes both.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
@@ -122,10 +122,10 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Number of sentences that instruct a language model (retrieval.text.instructions)
+    # Number of sentences that give orders to a language model (retrieval.text.instructions).
     instruction_count = models.PositiveIntegerField(_("sentences that give orders to an AI"), default=0)
 
-    # [kind, first names, count] of the file's content that was not read.
+    # Content of the file that was not read. Each entry has kind, first names, and count.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
     added_by = build_user_key(_("added by"), blank=True, editable=False)
@@ -139,7 +139,7 @@ class Document(Job):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
 
-    # The name of a document without a title is its source.
+    # A document without a title is sorted by the name of its file (``source``).
     sort_key = models.GeneratedField(
         expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
     )
@@ -168,7 +168,7 @@ class Document(Job):
         return has_ended
 
     def become_ready(self, passages: int) -> None:
-        """Set the status READY and release the lease, without saving the instance."""
+        """Set the status READY and release the lease. The caller must save the instance."""
         self.status, self.error, self.lease, self.retry_at = self.Status.READY, "", None, None
         self.progress_percent, self.chunk_count, self.ingested_at = 100, passages, timezone.now()
 
@@ -178,16 +178,15 @@ class Document(Job):
 
     @property
     def notice(self) -> str:
-        """The content of the file that was not read, as a sentence in the page's language; empty if all was read."""
+        """A sentence on content of the file that was not read, in the language of the page; empty if all was read."""
         return explain_left_out(self.left_out)
 
     @property
     def not_read(self) -> str:
-        """How much was not read, by kind, in the page's language; empty if all was read."""
         return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:
-        """Copy the metadata to all member files, so that a mail's restriction also applies to its attachments."""
+        """Copy the metadata, which include rights, to the documents of attachments or archived files."""
         Document.objects.filter(pk__in=self.list_own_and_member_ids()[1:]).update(metadata=self.metadata)
 
     def list_own_and_member_ids(self) -> list[int]:
@@ -198,26 +197,26 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # The readiness check at `/readyz` takes a document for stuck if `updated_at` is old.
+        # An old `updated_at` means that the document is stuck, for the readiness check at `/readyz`.
         return super().write(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):
-    """The text of a document, in the version that is searched. Offsets of chunks refer to it.
+    """The text of a document, in the version that is searched. Offsets of chunks refer to this text.
 
     Each of ``pages`` is [number, start, end], each of ``sections`` [start, level, title]. Both are sorted by start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
     content_hash = models.CharField(max_length=64)
-    # A fingerprint of extractor, chunker, analysis and embedder
+    # A fingerprint of how the passages were made: extractor, chunker, text analysis and embedder.
     recipe = models.CharField(max_length=64)
     text = models.TextField()
     pages = models.JSONField(default=list)
     sections = models.JSONField(default=list)
     # [number, confidence] of each scanned page; the confidence is null if OCR failed
     recognised = models.JSONField(default=list)
-    # [start, end, rule] of the first sentences that instruct a language model
+    # [start, end, rule] of the first sentences that give orders to a language model.
     instructions = models.JSONField(default=list)
 
     def __str__(self) -> str:

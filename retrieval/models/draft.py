@@ -18,10 +18,10 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 
 
 class Draft(Job):
-    """A working copy of a collection. Readers do not see its changes before it is published.
+    """A working copy of a collection. Readers see its changes only after it is published.
 
-    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` is the
-    number of attempts to publish it. ``objections`` are the reasons of gates against it.
+    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` counts
+    attempts to publish it. ``objections`` are the reasons of checks (gates) that object to a publication.
     """
 
     class Status(models.TextChoices):
@@ -36,7 +36,7 @@ class Draft(Job):
     WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
-    # None after the copy of an ended draft was deleted.
+    # None after the draft has ended and its copy was deleted.
     working_copy = models.OneToOneField(
         Collection, models.SET_NULL, null=True, related_name="draft", verbose_name=_("working copy")
     )
@@ -44,7 +44,7 @@ class Draft(Job):
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = build_user_key(_("begun by"))
-    # The versions of collection and working copy for which publication was requested
+    # The versions of collection and working copy that may be published. If either changes, publication is cancelled.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = build_user_key(_("published by"), blank=True)
@@ -86,7 +86,7 @@ class Draft(Job):
         )
 
     def cancel_publication(self, error: str) -> bool:
-        """Cancel a publication and show the admin ``error``; return False if this process has lost the lease."""
+        """Cancel a publication and store ``error`` for the admin; return False if this process has lost the lease."""
         publishing = self.held().filter(status=self.Status.PUBLISHING)
         return bool(
             publishing.update(

@@ -52,12 +52,11 @@ _ADVICE = {
 
 
 def summarise_left_out(left_out: Iterable[LeftOutRow]) -> str:
-    """Return a text such as "3 comments, 1 chart"; empty if all was read."""
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 
 def explain_left_out(left_out: Iterable[LeftOutRow]) -> str:
-    """Return the unread content with its first names, and advice what to do; empty if all was read."""
+    """Return a sentence on content that was not read, its first names, and what to do; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:
         part = str(KINDS[kind] % count)

@@ -1,8 +1,8 @@
-"""Decide who may read a document that its metadata limit to groups.
+"""Decide who may read a document whose metadata limit it to groups.
 
-The metadata key is the setting DOCUMENT_GROUPS_KEY. Its value is the name of a group, or a list of names. Any other
-value hides the document from all. A document without the key is open to all readers of the collection. A name that
-consists of `mail:` and an address admits the account that has confirmed this address.
+The setting DOCUMENT_GROUPS_KEY is the metadata key. Its value is the name of a group, or a list of names. Any other
+value hides the document from all. A document without the key is open to all readers of the collection. A name of the
+form `mail:ADDRESS` admits the account that has confirmed this address.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from retrieval.types import Reader
 MAIL = "mail:"
 
 
-def name_reader(address: str) -> str:
+def name_mail_reader(address: str) -> str:
     return MAIL + address.strip().lower()
 
 
-def _list_names(user: AnyUser) -> list[str]:
-    """Return the names that admit the user: groups, and confirmed mail addresses with the prefix `mail:`.
+def _list_admitting_names(user: AnyUser) -> list[str]:
+    """Return the names by which metadata can admit the user: groups, and `mail:` with each confirmed address.
 
-    A group whose name begins with this prefix is left out.
+    A group whose name begins with `mail:` is left out.
     """
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
@@ -40,7 +40,7 @@ def _list_names(user: AnyUser) -> list[str]:
 
 
 def build_readers(user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader of restricted documents; () for a superuser, who may read all.
+    """Return ``user`` as a reader of restricted documents, in a tuple; () for a superuser, who may read all.
 
     Curators may read all documents of their collections, because they could remove the restrictions anyway.
     """
@@ -52,7 +52,7 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
         Reader(
-            groups=tuple(_list_names(user)),
+            groups=tuple(_list_admitting_names(user)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
     )
@@ -62,15 +62,15 @@ def build_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def build_seen_condition(readers: Sequence[Reader], path: str = "") -> Q:
-    """Return a condition that all of ``readers`` may read the document at the relation ``path``."""
+def build_readable_condition(readers: Sequence[Reader], path: str = "") -> Q:
+    """Return a condition that each of ``readers`` may read the document at the relation ``path``."""
     condition = Q()
     for reader in readers:
         seen = ~build_restricted_condition(path)
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # HasAnyKeys also matches the keys of an object, which is not a valid value.
+            # HasAnyKeys also matches the keys of a JSON object, which must hide the document.
             seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
         if reader.collections:
             seen |= Q(**{f"{path}collection__in": reader.collections})

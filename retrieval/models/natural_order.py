@@ -3,14 +3,14 @@
 from django.db.models import F, Func, TextField, Value
 from django.db.models.functions import Coalesce, Lower, NullIf
 
-# Numbers are padded to this many digits.
+# Numbers get leading zeros up to this many digits.
 _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
     """Return an immutable SQL expression to sort by the first of the fields that is not empty.
 
-    Numbers get leading zeros, because the shipped PostgreSQL has no ICU, and so no numeric collation.
+    Numbers get leading zeros, because the shipped PostgreSQL has no ICU library, which sorts by number.
     """
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")

@@ -13,7 +13,7 @@ from retrieval.models.source import PUSH, Source
 
 class PushedItemQuerySet(models.QuerySet["PushedItem"]):
     def with_documents(self) -> list[PushedItem]:
-        """Return the items, each with its ``document``, in two queries."""
+        """Return the items in a list, each with its ``document`` loaded, in two queries."""
         items = list(self)
         rows = Document.objects.filter(
             origin__in={item.source_id for item in items}, source__in=[i.name for i in items]
@@ -25,12 +25,14 @@ class PushedItemQuerySet(models.QuerySet["PushedItem"]):
 
 
 class PushedItem(models.Model):
-    """The last request that a program sent for one item of a source of the kind Push.
+    """A document that a program sent to a source of the kind Push, as it was sent last.
 
-    ``external_id`` is the program's id of the item. ``name`` is the document's source, or empty after a deletion.
-    ``content_hash`` is the SHA-256 of the stored file. ``title``, ``url`` and ``metadata`` are as sent, without
-    additions by the source or a curator. ``readers`` are names of groups; None admits all readers of the collection.
-    ``key`` is the public part of the API key of the request.
+    - ``external_id`` is the program's id of the document.
+    - ``name`` is the name of the document (``Document.source``); empty after a deletion.
+    - ``content_hash`` is the SHA-256 of the stored file.
+    - ``title``, ``url`` and ``metadata`` are as sent, without additions by the source or a curator.
+    - ``readers`` are names of groups; None admits all readers of the collection.
+    - ``key`` is the public part of the API key of the request.
     """
 
     class Result(models.TextChoices):
@@ -69,7 +71,7 @@ class PushedItem(models.Model):
 
 
 def list_push_sources(user: AnyUser) -> models.QuerySet[Source]:
-    """Return the sources to which the user's account and API key may send documents."""
+    """Return the sources to which a user may send documents, also by the limits of the API key in use."""
     sources = Source.objects.filter(kind=PUSH, collection__in=Collection.objects.curated_by(user))
     limits = get_limits(user)
     return sources if limits is None or limits.source is None else sources.filter(pk=limits.source)

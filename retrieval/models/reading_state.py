@@ -6,11 +6,11 @@ from retrieval.models.source import Source
 
 
 class ReadingState(models.Model):
-    """The point up to which an incremental source was read and its items were saved.
+    """Up to which record an incremental source was read and stored.
 
-    ``messages`` are the connector's STATE messages, which are passed to its next call. They are only valid for settings
-    with the hash ``setup``. ``began_run`` is the number of the run that began to read the whole source, or None if the
-    whole source was read.
+    ``messages`` are the connector's STATE messages, which its next call gets. They are only valid for settings with the
+    hash ``setup``. ``began_run`` is the number of the run that began to read the whole source; None after the whole
+    source was read.
     """
 
     source = models.OneToOneField(Source, models.CASCADE, related_name="reading_state")

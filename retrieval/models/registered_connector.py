@@ -13,8 +13,8 @@ MOST_MANIFEST_CHARACTERS = 1_000_000
 class RegisteredConnector(models.Model):
     """A connector of Airbyte's protocol that a superuser allowed.
 
-    ``spec`` is the JSON Schema of its settings. ``program`` is the console script that runs it. ``error`` is the reason
-    why its installation failed, or empty.
+    ``spec`` is the JSON Schema of its settings. ``program`` is the command that runs it. ``error`` is the reason why
+    its installation failed, or empty.
     """
 
     class Kind(models.TextChoices):

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class RequestCount(models.Model):
-    """The number of one caller's requests within the current window of a limit.
+    """How many requests one caller has sent in the current window of a limit.
 
     The table is unlogged, because a crash of the database may lose these counts.
     """

@@ -14,16 +14,16 @@ from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 
-# A source is stale after three intervals without success, and at least this many minutes.
+# A source is stale after three intervals without a successful run, but not before this many minutes.
 STALE_MINUTES = 60
 
-# The kind of sources that are not read, because programs send their documents.
+# The kind of source that is not read, because other programs send its documents.
 PUSH = "push"
 
 # This value of ``readers`` means that all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
-# Options that name the server to which a secret is sent, and the encryption. If they change, the secret is removed.
+# Options that name the server to which a secret is sent, and the encryption. If one changes, the secret is removed.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
 
@@ -97,10 +97,10 @@ class Source(SecretHolder):
 
 
 class SourceRun(Job):
-    """One run of a source: a job that updates the documents from the source. A preview reports and changes nothing.
+    """One run of a source: a job that updates the documents from the source. A preview only reports changes.
 
-    The numbers count the items so far. ``removed`` counts deleted documents. ``kept_back`` counts deletions that need
-    an admin's consent (``may_remove``).
+    The numbers count items up to now. ``removed`` counts deleted documents. ``kept_back`` counts deletions that need an
+    admin's consent (``may_remove``).
     """
 
     class Status(models.TextChoices):
@@ -125,7 +125,7 @@ class SourceRun(Job):
     removed = models.PositiveIntegerField(_("removed"), default=0)
     failed = models.PositiveIntegerField(_("failed"), default=0)
     kept_back = models.PositiveIntegerField(_("removals that wait"), default=0)
-    # Documents that are missing in the source, but are kept because the source's setting says so.
+    # Documents that the source no longer has, but that are kept because a setting of the source says so.
     kept = models.PositiveIntegerField(_("kept"), default=0, db_default=0)
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
@@ -154,12 +154,13 @@ class SourceRun(Job):
 
 
 class SourceItem(models.Model):
-    """An item of a source when it was last listed, and its document.
+    """An item of a source, such as a page or file, as it was last listed.
 
-    ``key`` is its id in the source, ``name`` the document's source. ``fingerprint`` shows whether it has changed.
-    ``validators`` are headers for a conditional request. ``links`` are the arguments of each linked ``RemoteItem``.
-    ``readers`` are the users and groups of this site that may read it, or EVERYBODY; None if the source does not import
-    rights. ``own_groups`` are groups that a record or a curator added.
+    - ``key`` is its id in the source, ``name`` the name of its document (``Document.source``).
+    - ``fingerprint`` shows whether it has changed. ``validators`` are headers for a conditional request.
+    - ``links`` are the arguments of each linked ``RemoteItem``.
+    - ``readers`` are the users and groups of this site that may read it, or EVERYBODY; None if they are not imported.
+    - ``own_groups`` are groups that its record or a curator added.
     """
 
     class Outcome(models.TextChoices):
@@ -167,7 +168,7 @@ class SourceItem(models.Model):
         CHANGED = "changed", _("changed")
         UNCHANGED = "unchanged", _("unchanged")
         FAILED = "failed", _("failed")
-        # A redirect, or a page that is no document. Its links are followed, and its content is not stored.
+        # A redirect, or a page that must not become a document. Its links are followed, but its content is not stored.
         PASSED = "passed", _("not a document")
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")
@@ -184,7 +185,7 @@ class SourceItem(models.Model):
     error = models.TextField(blank=True)
     # A rejected item is read again only after it has changed.
     is_rejected = models.BooleanField(default=False)
-    # The item is deleted in the source, and its deletion here waits for consent.
+    # The item is deleted in the source. Its document waits for an admin's consent to be deleted.
     is_held = models.BooleanField(default=False)
 
     class Meta:

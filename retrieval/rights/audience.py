@@ -33,7 +33,7 @@ class ReaderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """A group of accounts that may read something, with the rule that allows it.
+    """Accounts that may read a collection or document, with the rule that allows it.
 
     ``accounts`` is a condition on accounts; it also matches accounts that are switched off. ``name`` is the name of a
     group or an account. If ``is_granted`` is true, a grant names this group or account.
@@ -52,7 +52,7 @@ def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
 
 
 def list_collection_readers(collection: Collection) -> list[Readers]:
-    """Return the groups of readers that may ask questions to the collection. An account may be in several of them."""
+    """Return who may ask questions to the collection, by rule. An account may be in several entries."""
     found: list[Readers] = []
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     if draft is not None:
@@ -100,7 +100,7 @@ def _join_sentences(*sentences: str) -> str:
 
 
 def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
-    # An empty Q would be ignored in a disjunction, so "everybody" needs a condition.
+    # In a disjunction, an empty Q would be ignored, so "everybody" needs a condition.
     anybody = Q(pk__isnull=False)
     rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {
         Visibility.PUBLIC: (ReaderKind.SIGNED_IN, lambda: _("%s is open to everybody."), anybody),

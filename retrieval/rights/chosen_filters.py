@@ -20,11 +20,11 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, name_value, write_plain_number
+from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, label_value, write_plain_number
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
-# Prefix of form fields and link parameters: `filter.author`, `filter.added.from`.
+# Prefix of form fields and URL parameters: `filter.author`, `filter.added.from`.
 PREFIX = "filter."
 MOST_CHOSEN = 50
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A label for a filter's chosen value or range. The reader can remove it.
+    """A label that shows a chosen value or range of a filter, with a button to remove it.
 
     ``token`` is the argument of :func:`remove_chip`.
     """
@@ -47,7 +47,7 @@ class Chip:
 class FormFilter:
     """A filter as a form shows it.
 
-    Each of ``options`` is a value and whether it is chosen. ``first`` and ``last`` are the ends of the chosen range.
+    Each of ``options`` is a value, and whether it is chosen. ``first`` and ``last`` are the ends of the chosen range.
     """
 
     offered: OfferedFilter
@@ -83,7 +83,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of ``build_filters`` for these filters, which are in the form of the API."""
+    """Return the keyword arguments of ``build_filters`` for chosen filters in the form of the API."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
         restrictions["dates"] = tuple(
@@ -98,14 +98,13 @@ def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_filters(data: QueryDict) -> bool:
-    """Return whether the data of a form or link contain filters, even if none is chosen."""
     return "filters" in data or any(name.startswith(PREFIX) for name in data)
 
 
 def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
     """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
-    Fields that are not ``offered`` and invalid values are ignored.
+    Invalid values, and filters that are not ``offered``, are ignored.
     """
     chosen: dict[str, Any] = {}
     problem = ""
@@ -172,7 +171,6 @@ def _read_number(text: str) -> float | None:
 
 
 def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield (member of the API's `filters`, field, list of values or range) for each chosen filter."""
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]
@@ -210,7 +208,7 @@ def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> l
             chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
             continue
         for text in dict.fromkeys(map(_format_value, value)):
-            chips.append(Chip(field, label, name_value(field, text), f"{field}={text}"))
+            chips.append(Chip(field, label, label_value(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
         chips.append(Chip("", _("Documents"), str(len(named)), ""))
     return chips
@@ -233,7 +231,7 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
 
 
 def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """Return the filters without the value or range of the chip with this token."""
+    """Return the chosen filters without the value or range to which ``token`` belongs."""
     left: dict[str, Any] = {}
     for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
@@ -263,7 +261,7 @@ def build_query(chosen: Mapping[str, Any]) -> QueryDict:
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
-    """Return the offered filters with the chosen values marked. A chosen value that is not offered is listed first."""
+    """Return the offered filters, with chosen values marked. A chosen value that is not offered is listed first."""
     held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:
@@ -273,7 +271,7 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
             known = {option.value for option in each.values}
             numbers = {_format_value(number) for text in texts if text in known for number in _read_scalar(text)}
             others = [
-                OfferedValue(text, name_value(each.field, text), 0)
+                OfferedValue(text, label_value(each.field, text), 0)
                 for text in texts
                 if text not in known and text not in numbers
             ]

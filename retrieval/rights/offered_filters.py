@@ -1,6 +1,6 @@
 """List the filters that readers can choose, with the values in the documents that they may read.
 
-A curator marks the metadata fields that become filters.
+A curator decides which metadata fields become filters.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from retrieval.models.collection import BUILT_IN_FILTERS
 from retrieval.rights.search_filters import (
     DATE_COLUMNS,
     VALUE_COLUMNS,
+    build_day_expression,
     build_filters,
-    extract_day,
-    extract_number,
+    build_number_expression,
     filter_days,
     filter_numbers,
     hash_restrictions,
-    list_passing,
+    list_matching_documents,
 )
 from retrieval.types import SearchFilters
 
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# The API's `filters` has a member of its own for the values of each of these fields.
+# These fields have keys of their own in the API's `filters`. All other fields of one kind share a key.
 _PARTS = {"language": "languages", "format": "formats"}
-# Each member of a list is a value. Objects and empty texts are not values.
+# Each entry of a list is a value of its own. Objects and empty texts are not values.
 _VALUES_SQL = """
     SELECT element #>> '{{}}', count(DISTINCT id)
     FROM (SELECT id, metadata -> %s AS value FROM retrieval_document WHERE id IN ({passing}) AND metadata ? %s) AS held,
@@ -79,16 +79,16 @@ class OfferedFilter:
 
     @property
     def part(self) -> str:
-        """The key in the API's `filters` object under which the values of this filter are sent."""
+        """The key in the API's `filters` object for the values of this filter."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 
 
 def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
-    """Return the filters of a collection, or of all collections that ``user`` searches without naming one.
+    """Return the filters that ``user`` can choose in a collection, or in a search of all collections.
 
-    If several collections mark the same field, the first collection by name decides label and kind. A filter without a
-    value in a document that ``user`` may read is left out. The result is empty if the collection is missing or
-    unreadable.
+    If several collections have a filter for the same field, the first collection by name decides label and kind. A
+    filter is left out if no document that ``user`` may read has a value for it. The result is empty if the collection
+    is missing or unreadable.
     """
     try:
         filters = build_filters(user, collection)
@@ -102,8 +102,8 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # The key contains the version of each collection, which changes with the metadata of its documents. So only the
-    # days on which documents changed may be out of date, by at most a minute.
+    # The key contains the version of each collection, which changes with the metadata of documents. It does not change
+    # with the days on which documents changed, so these may be outdated by a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
@@ -121,7 +121,7 @@ def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
 
 
 def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
-    rows = list_passing(filters).filter(text__isnull=False).order_by()
+    rows = list_matching_documents(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind
         if kind == Kind.VALUES:
@@ -134,7 +134,7 @@ def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Ite
 
 
 def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
-    """Return the ``most`` most frequent values of ``field`` with their number of documents."""
+    """Return the ``most`` most frequent values of ``field``, with the number of documents that have each."""
     if field in VALUE_COLUMNS:
         column = VALUE_COLUMNS[field]
         counted = rows.exclude(**{column: ""}).values_list(column).annotate(number=Count("pk"))
@@ -144,11 +144,11 @@ def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[O
         with connection.cursor() as cursor:
             cursor.execute(_VALUES_SQL.format(passing=sql), [field, *parameters, field, LONGEST_VALUE, most])
             found = cursor.fetchall()
-    return [OfferedValue(value, name_value(field, value), number) for value, number in found]
+    return [OfferedValue(value, label_value(field, value), number) for value, number in found]
 
 
-def name_value(field: str, value: str) -> str:
-    """Return a label for the value, such as "English" for `en`; the value itself if there is none."""
+def label_value(field: str, value: str) -> str:
+    """Return a label for a field's value, such as "English" for `en`; the value itself if there is none."""
     if field == "language":
         try:
             return str(_(get_language_info(value)["name"]))
@@ -166,12 +166,15 @@ def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, 
         first, last = (localtime(end).date().isoformat() if end else "" for end in (ends["first"], ends["last"]))
         return (first, last) if first else None
     if kind == Kind.DATES:
-        ends = filter_days(rows, field).aggregate(first=Min(extract_day(field)), last=Max(extract_day(field)))
+        ends = filter_days(rows, field).aggregate(
+            first=Min(build_day_expression(field)), last=Max(build_day_expression(field))
+        )
     else:
-        ends = filter_numbers(rows, field).aggregate(first=Min(extract_number(field)), last=Max(extract_number(field)))
+        ends = filter_numbers(rows, field).aggregate(
+            first=Min(build_number_expression(field)), last=Max(build_number_expression(field))
+        )
     return None if ends["first"] is None else (write_plain_number(ends["first"]), write_plain_number(ends["last"]))
 
 
 def write_plain_number(number: float | str) -> str:
-    """Return a float without a trailing ``.0``, and any other value as text."""
     return f"{number:.15g}" if isinstance(number, float) else str(number)

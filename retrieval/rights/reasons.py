@@ -17,7 +17,7 @@ from retrieval.models.source import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The decision whether a user sees a document, and the rule that decided.
+    """Whether a user sees a document or collection, and the rule that decides it.
 
     ``remark`` names another obstacle, or is empty.
     """
@@ -106,9 +106,9 @@ _MOST_NAMED = 20
 
 
 def explain_source(document: Document) -> str:
-    """Return a sentence on the readers that the document's source allows; empty if the source sets no readers.
+    """Return a sentence on the readers that the source sets for a document; empty if it sets none.
 
-    Only readers that the document's metadata contain are named.
+    Readers that the document's metadata do not contain are left out.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     top = document

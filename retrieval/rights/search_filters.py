@@ -1,4 +1,4 @@
-"""Build the filters of a search, which include the rights of the user, and apply them to documents."""
+"""Build the filters of a search, which include the rights of the user. Apply them to documents."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers
 from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
 
-# Columns of documents by the names that filters use for them.
+# Columns of documents by the names that filters use.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
 VALUE_COLUMNS = {"language": "language", "format": "media_type"}
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
-# Numbers with at most this many digits are within the range of a double.
+# Longer numbers could exceed the range of a double.
 _NUMBER = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$"
 
 Row = TypeVar("Row", bound=Model)
 
 
 def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for the documents that ``user`` may read, in one collection or in all.
+    """Return filters for the documents that ``user`` may read, in the named collection or in all.
 
-    Without a collection's name, two kinds of collections are left out: drafts' copies, and collections that are
-    searched only by name (unless there are no others, or documents are named). Raises: InvalidQuery for a missing or an
-    unreadable collection, with the same message, so that it does not reveal which collections exist.
+    "All" leaves out the working copies of drafts. It also leaves out collections that are only searched by name, unless
+    there are no others, or the request names documents. Raises: InvalidQuery for a missing or an unreadable collection.
+    The message is the same for both, so that it does not reveal which collections exist.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=find_readers(filters.collections, user))
 
 
 def build_unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for all documents, without anyone's rights, for commands. Raises: InvalidQuery."""
+    """Return filters for all documents, whoever may read them, for commands. Raises: InvalidQuery."""
     return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
 def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # If the request names documents, it also searches collections that are otherwise searched only by name.
+    # A request that names documents also searches collections that are otherwise only searched by name.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -74,7 +74,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
 
 
 def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> str:
-    """Return a hash that changes with the readers and with any document's restriction; "" without ``readers``."""
+    """Return a hash that changes if the readers, or restrictions of documents, change; "" without ``readers``."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -89,7 +89,7 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> 
 
 
 def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader, or () if no document in these collections can be hidden from ``user``.
+    """Return ``user`` as a reader, in a tuple; () if ``user`` may read all documents of these collections.
 
     Searches without a reader are faster.
     """
@@ -98,17 +98,16 @@ def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...
     return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
 
 
-def list_passing(filters: SearchFilters) -> QuerySet[Document]:
-    """Return the documents in the filters' collections that pass all filters."""
+def list_matching_documents(filters: SearchFilters) -> QuerySet[Document]:
     return _filter_rows(Document.objects.filter(collection__in=filters.collections), filters, "")
 
 
-def check_fields(filters: SearchFilters) -> None:
-    """Raise InvalidQuery for a field that no readable document has, or a range of a field without dates or numbers.
+def check_filter_fields(filters: SearchFilters) -> None:
+    """Raise InvalidQuery if a filter uses a field that no document has, or a range without dates or numbers.
 
     Only documents that the reader may read are checked, so the error reveals nothing about others.
     """
-    readable = list_passing(SearchFilters(collections=filters.collections, readers=filters.readers))
+    readable = list_matching_documents(SearchFilters(collections=filters.collections, readers=filters.readers))
     ranged = [each.field for each in filters.dates] + [each.field for each in filters.numbers]
     for name in dict.fromkeys([*filters.metadata_any, *ranged]):
         if name in DATE_COLUMNS or name in VALUE_COLUMNS:
@@ -124,12 +123,12 @@ def check_fields(filters: SearchFilters) -> None:
 
 
 def filter_by_document(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """Return the rows whose `document` passes the filters. The collections in ``filters`` are not checked."""
+    """Return the rows whose `document` passes the filters. The collection of the document is not checked."""
     return _filter_rows(rows, filters, "document__")
 
 
 def build_document_condition(filters: SearchFilters) -> tuple[str, list[object]]:
-    """Return an SQL condition on ``document_id``, beginning with AND, with its parameters; empty without filters.
+    """Return an SQL condition on ``document_id`` that begins with AND, and its parameters; empty without filters.
 
     Raises: EmptyResultSet if no document can pass.
     """
@@ -142,7 +141,7 @@ def build_document_condition(filters: SearchFilters) -> tuple[str, list[object]]
 
 def _filter_rows(rows: QuerySet[Row], filters: SearchFilters, path: str) -> QuerySet[Row]:
     if filters.readers:
-        rows = rows.filter(build_seen_condition(filters.readers, path))
+        rows = rows.filter(build_readable_condition(filters.readers, path))
     if filters.documents:
         rows = rows.filter(**{f"{path}pk__in": filters.documents})
     if filters.languages:
@@ -166,9 +165,9 @@ def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
 
 
 def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
-    """Return the rows with a valid date in the range.
+    """Return the rows whose date is valid and in the range.
 
-    `added` and `changed` are days in the site's time zone. Days in metadata are compared as written.
+    `added` and `changed` are days in the site's time zone. Days in metadata are compared as text.
     """
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
@@ -178,14 +177,14 @@ def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[
             rows = rows.filter(**{f"{column}__lte": make_aware(datetime.combine(dates.last, time.max))})
         return rows
     first, last = dates.first or date.min, dates.last or date.max
-    day = extract_day(dates.field, path)
+    day = build_day_expression(dates.field, path)
     return filter_days(rows, dates.field, path).filter(
         GreaterThanOrEqual(day, Value(first.isoformat())), LessThanOrEqual(day, Value(last.isoformat()))
     )
 
 
 def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> QuerySet[Row]:
-    number = extract_number(numbers.field, path)
+    number = build_number_expression(numbers.field, path)
     if numbers.least is not None:
         rows = rows.filter(GreaterThanOrEqual(number, Value(numbers.least)))
     if numbers.most is not None:
@@ -193,22 +192,22 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
     return rows
 
 
-def extract_day(field: str, path: str = "") -> Combinable:
-    """Return the first ten characters of a metadata value, which sort as ISO dates.
+def build_day_expression(field: str, path: str = "") -> Combinable:
+    """Return an SQL expression for the first ten characters of a metadata value, which sort as ISO dates.
 
-    The C collation sorts them alike in every database.
+    With the C collation, they sort in the same way in every database.
     """
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 
 
-def extract_number(field: str, path: str = "") -> Combinable:
-    """Return the number in a metadata value; NULL if it is not a number."""
+def build_number_expression(field: str, path: str = "") -> Combinable:
+    """Return an SQL expression for the number in a metadata value; NULL if it is not a number."""
     written = KeyTextTransform(field, f"{path}metadata")
     return Case(When(Regex(written, Value(_NUMBER)), then=Cast(written, FloatField())), output_field=FloatField())
 
 
 def filter_days(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:
-    return rows.filter(Regex(extract_day(field, path), Value(_DAY)))
+    return rows.filter(Regex(build_day_expression(field, path), Value(_DAY)))
 
 
 def filter_numbers(rows: QuerySet[Row], field: str, path: str = "") -> QuerySet[Row]:

@@ -7,13 +7,13 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readers, build_seen_condition
+from retrieval.models.narrowing import build_readable_condition, build_readers
 
 
 def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
-    """Return the collections in which no document is hidden from ``user``."""
+    """Return the collections in which ``user`` may read every document."""
     hidden = (
-        Document.objects.exclude(build_seen_condition(build_readers(user)))
+        Document.objects.exclude(build_readable_condition(build_readers(user)))
         if build_readers(user)
         else Document.objects.none()
     )
@@ -26,9 +26,9 @@ def list_source_collections(user: AnyUser) -> CollectionQuerySet:
 
 
 def grant_management(collection: Collection, user: User) -> None:
-    """Make ``user`` a manager of a new collection, so that a later change of visibility does not lock ``user`` out.
+    """Make ``user`` a manager of a new collection, so that ``user`` keeps access when its visibility changes.
 
-    A superuser needs no grant and gets none.
+    A superuser needs no grant, and gets none.
     """
     if not user.is_superuser:
         manager = {"role": CollectionGrant.Role.MANAGER}

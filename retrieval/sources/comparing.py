@@ -1,6 +1,6 @@
-"""Compare the items of a source with the stored ones, and read new and changed items.
+"""Compare the items that a source lists with the stored ones, and read new and changed items.
 
-Each item's row records that it was done. So if a worker dies, the next one repeats no item.
+The database row of an item records that the run has processed it. So if a worker dies, the next worker repeats no item.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items of each kind. The log's counts include all items.
+# The log of a run names at most this many items for each outcome. Its counts include all items.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -81,21 +81,21 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Delete old runs of the source: all but RUNS_KEPT, and a run without changes if the run before had none too.
+    """Delete old runs of the source. The RUNS_KEPT newest runs are kept.
 
-    Some sources run every minute.
+    If two runs in a row changed nothing, the older one is deleted too, because some sources run every minute.
     """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     news = [
         run.status != SourceRun.Status.DONE or run.added or run.changed or run.removed or run.kept_back for run in last
     ]
-    if len(last) == 2 and not any(news) and _drop_notes(last[0]) == _drop_notes(last[1]):
+    if len(last) == 2 and not any(news) and _get_details_without_notes(last[0]) == _get_details_without_notes(last[1]):
         last[1].delete()
     SourceRun.objects.filter(pk__in=list(ended.values_list("pk", flat=True)[RUNS_KEPT:])).delete()
 
 
-def _drop_notes(run: SourceRun) -> dict[str, Any]:
+def _get_details_without_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
@@ -120,19 +120,19 @@ def check_content(data: bytes, name: str) -> None:
 
 
 def hash_known_formats() -> str:
-    """Return a hash of the supported formats and sizes. When it changes, rejected files are tried again."""
+    """Return a hash of the supported formats and the size limit. When it changes, rejected files are tried again."""
     names = sorted(each.media_type for each in formats.read_formats())
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# An attempt may list items for LISTING_SECONDS and read them for WORKING_SECONDS. The sum is less than the time limit
-# of a task. If there is not enough time, the next attempt continues.
+# One attempt of a run may list items for LISTING_SECONDS, then read them for WORKING_SECONDS. Together this is less
+# than the time limit of a task. The next attempt reads the remaining items.
 LISTING_SECONDS = 8 * 60.0
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# After this many items in a row without an answer, the source is taken for unavailable.
+# If this many items in a row get no answer, the source is unavailable.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
@@ -155,23 +155,26 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # ``_saved`` is the number of items, counted from the first listed one, that are all saved. A failed item or a
-        # deletion ends the count.
+        # ``_saved`` counts the items from the first one on, in the order of the list, up to the first that is not
+        # saved: an item that failed or was deleted.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
-    def work(self, connector: Connector) -> None:
-        """Make the documents agree with the source. Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost."""
+    def compare_and_store(self, connector: Connector) -> None:
+        """Make the stored documents equal to the source's.
+
+        Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost.
+        """
         try:
             self._process_items(connector, self._list_items(connector))
         finally:
-            self._take_notes(connector)
+            self._store_notes(connector)
         self._store_progress(connector)
         if connector.lists_everything:
             self._remove_gone(connector)
         self._end_run(connector)
 
-    def _take_notes(self, connector: Connector) -> None:
+    def _store_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
         told: dict[str, list[Any]] = {
             "notes": connector.notes,
@@ -183,13 +186,16 @@ class Comparison:
             self._run.write(details=self._tally.details)
 
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
-        """Return all items. They are listed before any is read, because an incomplete list must delete no document."""
+        """Return all items of the source.
+
+        No item is read before the list is complete, because an incomplete list would delete documents.
+        """
         listed = deque[RemoteItem]()
         with deadline.limit_time(LISTING_SECONDS) as limit:
             try:
                 for found in connector.list_items():
                     listed.append(found)
-                    _check_number(len(listed))
+                    _check_item_count(len(listed))
                     if time.monotonic() > limit.ends_at:
                         raise SourceUnavailable("")
             except SourceUnavailable as error:
@@ -208,7 +214,7 @@ class Comparison:
                 continue
             self._visited.add(found.key)
             self._present.add(found.key)
-            _check_number(len(self._visited))
+            _check_item_count(len(self._visited))
             waiting.extend(self._process_item(connector, found))
             self._saves_all = self._saves_all and not self._has_failed and found.key in self._present
             self._saved += self._saves_all
@@ -217,7 +223,7 @@ class Comparison:
             self._check_time(connector)
 
     def _check_time(self, connector: Connector) -> None:
-        # An attempt reads at least one item before it ends, although it first passes the items of earlier attempts.
+        # An attempt reads at least one new item, however long it takes to skip the items of earlier attempts.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
@@ -230,11 +236,11 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # The item changed after an earlier attempt of this run had read it. The next run will not list it, so it is
-            # read again now.
+            # An earlier attempt of this run has read the item, but the item has changed since. It is read again now,
+            # because the next run will not list it.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
-            self._take_readers(self._readers, found, item)
+            self._update_readers(self._readers, found, item)
         # If someone deleted the document, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
@@ -270,11 +276,9 @@ class Comparison:
             if reason := find_reason_not_to_add(self._source.collection):
                 raise SourceRefused(reason) from error
             self._record_failure(found, item, str(error))
-        # If an item cannot be read, the links that it had before are followed.
         return _read_links(item) if item is not None and found.key in self._present else ()
 
-    def _take_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
-        """Give a stored document the readers that the source names, even if its content is unchanged."""
+    def _update_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
@@ -298,7 +302,7 @@ class Comparison:
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # The item has no content any more, for example because it redirects or a pattern excludes it.
+            # The item is no document any more, for example because it redirects or a pattern excludes it.
             self._present.discard(found.key)
             return
         content_hash = _hash_content(data, found, fetched) if data is not None else ""
@@ -331,8 +335,8 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # If `submit` raises DocumentRejected, these lines are not reached. The item then keeps its earlier
-                # fingerprint, so that the next run reads it again.
+                # The fingerprint is stored only after `submit` has accepted the file. Otherwise the next run would not
+                # read the item again.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
                     content_hash,
@@ -431,7 +435,7 @@ class Comparison:
     def _remove_gone(self, connector: Connector) -> None:
         gone = [item for item in self._items.values() if self._is_gone(connector, item)]
         if self._source.keeps_missing:
-            gone = self._keep_missing(gone)
+            gone = self._keep_documents(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
         is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
@@ -444,10 +448,10 @@ class Comparison:
             if self._is_real and item.pk not in held:
                 self._remove(item)
 
-    def _keep_missing(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Return the items of ``gone`` that have no documents.
+    def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
+        """Keep the documents of ``gone``, the items that the source no longer has.
 
-        The documents of the other items are kept, so these items do not wait for consent to a deletion.
+        Return the items that have no document.
         """
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
@@ -471,7 +475,7 @@ def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
 
 
 def _convert_link_to_arguments(link: RemoteItem) -> dict[str, Any]:
-    # Readers are listed in each run, so they are not stored with a link.
+    # Each run lists the readers of an item again, so they are not stored with a link to it.
     return {name: value for name, value in asdict(link).items() if name != "readers"}
 
 
@@ -479,7 +483,7 @@ def _read_links(item: SourceItem) -> Iterator[RemoteItem]:
     return (RemoteItem(**link) for link in item.links)
 
 
-def _check_number(items: int) -> None:
+def _check_item_count(items: int) -> None:
     if items > MOST_ITEMS:
         raise SourceRefused(
             _t("There are more than %d items: narrow it down with patterns, or make several sources.") % MOST_ITEMS

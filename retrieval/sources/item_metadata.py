@@ -1,4 +1,4 @@
-"""Combine the metadata and readers of an item with the metadata of its source."""
+"""Combine the metadata of an item, and the names of its readers, with the metadata of its source."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retrieval.models.source import EVERYBODY
 def combine_metadata(
     own: Mapping[str, object], of_source: Mapping[str, object], readers: Iterable[str] | None
 ) -> dict[str, object]:
-    """Return the metadata of an item's document. If ``readers`` is None, all readers of the collection may read it.
+    """Return the metadata of an item's document.
 
-    The source's metadata override the item's. A group is admitted only if item, source and ``readers`` all name it, as
-    far as they name any.
+    Values ``of_source`` replace the item's ``own``. A group may read only if each list of groups names it: the item's,
+    the source's and ``readers``. A missing list admits all.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     admitted = [list_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
@@ -29,13 +29,13 @@ def combine_metadata(
 
 
 def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the source's metadata, with the groups that may read the item's document.
+    """Return the source's metadata, and the groups that may read the item's document.
 
-    The item's own metadata are not included, except its groups.
+    The item's other metadata are not included.
     """
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # If a source gives no readers, the source's metadata override the item's, also for groups.
+        # The source does not import readers, so its metadata replace the item's, also for groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
@@ -45,10 +45,11 @@ def list_names(value: object) -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def share_source_metadata(source: Source, before: Mapping[str, object]) -> None:
-    """Combine the source's changed metadata with those of its items, for the names that both have.
+def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
+    """Update the documents' metadata after those of the source were changed from ``before``.
 
-    ``before`` are the source's metadata before the change. The caller has already copied the new ones to all documents.
+    The caller has already copied the new metadata to all documents. Some items have metadata with the same names, or
+    readers, so the metadata of their documents are computed again here.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))
@@ -65,7 +66,7 @@ def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[st
 
 
 def forget_readers(source: Source) -> None:
-    """Remove the readers taken over from the source, so that only its metadata limit its documents."""
+    """Remove the readers that were imported from the source, so that only the source's metadata limit its documents."""
     for item in source.items.filter(readers__isnull=False):
         item.readers = None
         if item.name:

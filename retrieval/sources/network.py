@@ -42,7 +42,10 @@ from retrieval.text.encodings import find_codec, find_xml_encoding
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Parse XML without entities and network access. Raises: ValueError if it is not XML."""
+    """Return the root element of XML, parsed without entities and network access.
+
+    Raises: ValueError if it is not XML.
+    """
     encoding = find_xml_encoding(data)
     parser = etree.XMLParser(
         encoding=encoding, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
@@ -71,9 +74,10 @@ _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """Return the allowed addresses of ``host``. Connect only to them, because another lookup may differ.
+    """Return the IP addresses of ``host``, if the site may connect to them.
 
-    Raises: AddressRefused if an address is not allowed, SourceUnavailable if there is none.
+    Connect only to these addresses, because another lookup may return different ones. Raises: AddressRefused if an
+    address is not allowed, SourceUnavailable if there is none.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -135,7 +139,6 @@ class Response:
 
     @property
     def charset(self) -> str:
-        """The encoding that the server declares, or empty."""
         found = re.search(r"charset=[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.I)
         return found[1] if found else ""
 
@@ -155,7 +158,10 @@ class Response:
 
     @property
     def text_body(self) -> bytes:
-        """The body. Text is converted to UTF-8 with a byte order mark if only the headers say its encoding."""
+        """The body of the response.
+
+        A text whose encoding is only in the headers is converted to UTF-8 with a byte order mark.
+        """
         codec, head = find_codec(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
@@ -165,10 +171,9 @@ class Response:
 
     @property
     def validators(self) -> dict[str, str]:
-        """The header for the next conditional request, or {}.
+        """The header with which a later request asks whether the item has changed; {} if the server sent none.
 
-        If there is an ETag, the date is not sent, because a server that compares both misses a change within one
-        second.
+        If there is an ETag, the date is not used: a server that compares both misses a change within one second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):
@@ -224,8 +229,8 @@ class Client:
     ) -> Response:
         """Return the response, whatever its status. If ``redirects`` is 0, no redirect is followed.
 
-        ``most_bytes`` is the size limit of the body, by default that of a document. Raises: SourceUnavailable without a
-        response in time; ItemRejected if the body is too large; AddressRefused.
+        ``most_bytes`` limits the size of the body; by default, it is the size limit of a document. Raises:
+        SourceUnavailable without a response in time; ItemRejected if the body is too large; AddressRefused.
         """
         with deadline.limit_time(self._request_seconds):
             for _hop in range(redirects + 1):
@@ -259,7 +264,7 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
-                # Each of these headers may be for another robot, so they are kept apart.
+                # Each of these headers may address another robot, so they are not joined by commas.
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
@@ -293,16 +298,19 @@ class HttpConnector(Connector):
 
 
 def read_fetched(response: Response, name: str) -> Fetched | None:
-    """Return the item in the response; None if the item is unchanged. Raises: as :func:`check_item`."""
-    check_item(response, name)
+    """Return the content of the response; None if the server says that the item is unchanged.
+
+    Raises: the exceptions of :func:`check_item_response`.
+    """
+    check_item_response(response, name)
     if response.is_unchanged:
         return None
     is_page = response.media_type in HTML_TYPES
     return Fetched(response.text_body if is_page else response.body, validators=response.validators)
 
 
-def check_item(response: Response, name: str) -> None:
-    """Raise ItemGone, ItemFailed or SourceUnavailable if the response is an error. "Not modified" is no error."""
+def check_item_response(response: Response, name: str) -> None:
+    """Raise ItemGone, ItemFailed or SourceUnavailable if the response is an error. Status 304 is no error."""
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
         raise ItemGone(name)
     if response.status in _BUSY:
@@ -311,8 +319,11 @@ def check_item(response: Response, name: str) -> None:
         raise ItemFailed(_t("%(name)s: the server answered %(status)d.") % {"name": name, "status": response.status})
 
 
-def check_listing(response: Response) -> None:
-    """Raise SourceRefused for a wrong password or address, SourceUnavailable for a temporary error."""
+def check_listing_response(response: Response) -> None:
+    """Raise an error if a list of items could not be read.
+
+    SourceRefused means a wrong password or address, SourceUnavailable a temporary error.
+    """
     host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SourceRefused(
@@ -329,8 +340,11 @@ def check_listing(response: Response) -> None:
         )
 
 
-def check_progress(seen: set[str], keys: Collection[str]) -> None:
-    """Add the keys of a page of results to ``seen``. Raises: SourceRefused if no key is new."""
+def check_page_is_new(seen: set[str], keys: Collection[str]) -> None:
+    """Add the keys of a page of results to ``seen``.
+
+    Raises: SourceRefused if no key is new, because the server would send the same results endlessly.
+    """
     if seen.issuperset(keys):
         raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
     seen.update(keys)
@@ -345,7 +359,7 @@ def join_address(base: str, link: str) -> str:
 
 
 def _read_pause(response: Response) -> timedelta:
-    """Return how long the server asks to wait, within 10 seconds and LONGEST_PAUSE; a minute if it does not say."""
+    """Return how long the server asks to wait, between 10 seconds and LONGEST_PAUSE; one minute if it does not say."""
     asked = response.headers.get("retry-after", "")
     try:
         pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()

@@ -20,7 +20,7 @@ from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_litter
 from retrieval.models import Source
-from retrieval.sources.item_metadata import forget_readers, share_source_metadata
+from retrieval.sources.item_metadata import forget_readers, update_metadata_of_items
 from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 
@@ -40,7 +40,7 @@ class LinesField(forms.CharField):
 
 
 def check_server(server: str) -> None:
-    """Raise ValidationError for an address in the site's own network that no setting allows.
+    """Raise ValidationError if the server is in the site's own network, and no setting allows this address.
 
     An unknown host is valid, because it may exist at the first run.
     """
@@ -83,10 +83,7 @@ SECRET_HELP = _(
 
 
 class SecretField(forms.CharField):
-    """A form field for a secret, which is stored encrypted and never shown.
-
-    If it is empty, the stored secret is kept.
-    """
+    """A form field for a secret, which is stored encrypted and never shown. An empty field keeps the stored secret."""
 
     widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
 
@@ -127,7 +124,7 @@ class Readable(forms.Form):
 
 
 def store_options(source: Source, form: type[forms.Form], options: Mapping[str, Any]) -> None:
-    """Store cleaned options in the source. An empty secret keeps the stored one, if the server is unchanged."""
+    """Set the form's ``options`` in the source. An empty secret keeps the stored one, unless the server has changed."""
     names = {name for name, field in form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     source.options = {name: value for name, value in options.items() if name not in names}
@@ -161,13 +158,16 @@ def _decrypt_secrets(source: Source) -> dict[str, str]:
 
 
 def is_included(name: str, options: Mapping[str, Any]) -> bool:
-    """Return whether the patterns allow the name, and it is no hidden or backup file. `*` also matches `/`."""
+    """Return whether an item is read: the source's patterns allow its name, and it is no hidden or backup file.
+
+    In a pattern, `*` also matches `/`.
+    """
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
     return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# Adds the source's metadata to its documents. Keys that only a document has are kept.
+# Adds the source's metadata to its documents. Keys that the source does not have are kept.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
@@ -183,7 +183,7 @@ _GIVE = """
 def save_source(source: Source) -> None:
     """Save the source, and copy changed metadata to its documents.
 
-    If it no longer takes over who may read, the readers of its items are removed. Raises: DocumentRejected if the
+    If the option to import readers was switched off, imported readers are removed. Raises: DocumentRejected if the
     collection's documents may not be changed.
     """
     with transaction.atomic():
@@ -196,12 +196,12 @@ def save_source(source: Source) -> None:
         with lock_for_change(source.collection_id), connection.cursor() as cursor:
             if before != source.metadata:
                 cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
-                share_source_metadata(source, before)
+                update_metadata_of_items(source, before)
             if has_readers:
                 forget_readers(source)
 
 
 def lock_metadata(source: Source) -> dict[str, object]:
-    """Return the stored metadata, and lock the source's row, so that no run adds documents with these metadata."""
+    """Return the source's metadata, and lock its row, so that no run adds documents with outdated metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

@@ -33,7 +33,7 @@ class SourceUnavailable(RagsiteError):
 
 
 class TimeIsUp(RagsiteError):
-    """An error: the time of this attempt at a run is over. The next attempt continues."""
+    """An error: the time of one attempt at a run is over. The next attempt continues."""
 
 
 class ItemFailed(RagsiteError):
@@ -56,7 +56,7 @@ class ItemDeleted(ItemGone):
 class ItemReaders:
     """The groups and users that may read an item in its source.
 
-    Their names are the source's; a mail address is the best name of a user. If the readers could not be read,
+    The names are those of the source; for a user, a mail address if possible. If the readers could not be read,
     ``unread`` is the reason, and all other fields are empty.
     """
 
@@ -70,10 +70,12 @@ class ItemReaders:
 class RemoteItem:
     """An item that a source lists, such as a page or file.
 
-    ``key`` identifies the item and never changes. ``name`` is a path whose extension shows the format. The source's
-    patterns are compared with it, unless ``is_entry`` is true. If ``fingerprint`` has not changed, the content is not
-    read again; if it is empty, the item is read in each run. ``depth`` is the number of links from the start page.
-    ``readers`` are read in each run, if the kind of source supports this.
+    - ``key`` identifies the item and never changes.
+    - ``name`` is a path, whose extension shows the format. The source's patterns are compared with it, unless
+      ``is_entry`` is true.
+    - ``fingerprint``: an item with an unchanged fingerprint is not read again. An item without one is read in each run.
+    - ``depth`` is the number of links from the start page.
+    - ``readers`` are listed in each run, if the kind of source supports this.
     """
 
     key: str
@@ -90,9 +92,9 @@ class RemoteItem:
 class Fetched:
     """The content of an item, read from its source.
 
-    If ``data`` is None, no document is made of the item: the run shows the ``reason``, and the site only follows the
-    ``links``. ``name`` replaces the item's name, unless it is empty. ``metadata`` is added to the document's metadata;
-    a key whose value is None is removed from it.
+    If ``data`` is None, the item does not become a document: the log of the run shows the ``reason``, and only the
+    ``links`` are followed. ``name`` replaces the item's name, unless it is empty. ``metadata`` is added to the
+    document's metadata; a key with the value None is removed.
     """
 
     data: bytes | None
@@ -107,8 +109,8 @@ class Fetched:
 class Obstacle:
     """A reason why a kind of source cannot be used now.
 
-    If ``is_partial`` is true, only some sources of this kind cannot be used. ``sentence`` is for a curator. ``setting``
-    is the setting that an administrator of the server must change, or empty.
+    If ``is_partial`` is true, some sources of this kind still work. ``sentence`` is for a curator. ``setting`` is the
+    setting that an administrator of the server must change, or empty.
     """
 
     sentence: str
@@ -117,10 +119,10 @@ class Obstacle:
 
 
 class Connector:
-    """Base class of the kinds of source. An object is an open connection to one source.
+    """Base class of the kinds of source. An instance is an open connection to one source.
 
     Use it in a `with` statement, in one thread. ``options`` are the values of the fields of ``form``, with decrypted
-    secrets. ``number`` is the source's id. ``samples`` are documents for a preview.
+    secrets. ``number`` is the source's id. ``samples`` are documents that a preview shows.
     """
 
     name: str
@@ -128,19 +130,18 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
-    # Whether runs read the source. False if programs send the documents instead.
+    # Whether the site reads the source. False if programs send the documents instead.
     is_read = True
     # Whether the source's form asks for the address of a server.
     has_address = True
-    # Whether an item that is not listed any more is deleted. False for a feed, which lists only its newest entries.
+    # Whether an item that is no longer listed is deleted. False for a feed, which lists only its newest entries.
     lists_everything = True
-    # Whether items can name their readers, if the option takes_readers is on.
+    # Whether this kind can list who may read an item, if the option takes_readers is on.
     tells_readers = False
     # Whether this run only reports and changes nothing.
     is_preview = False
-    # Whether a run lists only changes since the last one, so that each listed change must be read.
+    # Whether a run lists only the changes since the last run, so that each listed item must be read.
     lists_changes = False
-    # The number of this run.
     run = 0
     # The reason why the list ended early. The items before it are still saved.
     broke_off: RagsiteError | None = None
@@ -152,7 +153,10 @@ class Connector:
 
     @classmethod
     def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
-        """Return the form for these options. ``found`` is what the source's last preview found."""
+        """Return the form for these options.
+
+        ``found`` is the stored result of the last preview, such as a connector's streams.
+        """
         return cls.form
 
     @property
@@ -161,7 +165,7 @@ class Connector:
 
     @classmethod
     def find_obstacles(cls) -> list[Obstacle]:
-        """Return what prevents this site from using the kind, fully or partly; empty if nothing does."""
+        """Return what prevents this site from using this kind of source, fully or partly; empty if nothing does."""
         if not cls.has_address or settings.SOURCE_PRIVATE_HOSTS:
             return []
         said = _t("Addresses inside your network need a setting. Ask an administrator of the server to allow them.")
@@ -178,14 +182,17 @@ class Connector:
         raise NotImplementedError
 
     def is_deletion(self, key: str, last_run: int) -> bool:
-        """Return whether an item that was not listed is deleted. ``last_run`` is the last run that listed it."""
+        """Return whether an item is deleted, because this run did not list it.
+
+        ``last_run`` is the last run that did.
+        """
         return True
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
-        """Store the point up to which the source was read, in the current transaction.
+        """Store up to which item the source was read, in the current transaction.
 
-        The documents of the first ``saved`` listed items are stored. If ``is_all`` is true, all items are, and the
-        documents of deleted items were removed.
+        The documents of the first ``saved`` listed items are stored. If ``is_all`` is true, the documents of all items
+        are stored, and those of deleted items are removed.
         """
 
     def build_address(self, name: str) -> str:
@@ -194,8 +201,9 @@ class Connector:
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
-        """Return the item's content; None if it is unchanged since the response with these ``validators``.
+        """Return the item's content; None if the server says that it is unchanged.
 
-        Raises: ItemFailed, ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
+        ``validators`` are headers from the last response, which let the server compare. Raises: ItemFailed,
+        ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
         """
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""Store the documents that programs send to a source of the kind Push.
+"""Store the documents that other programs send to a source of the kind Push.
 
-The item, its document and the document's job change in one transaction. Requests for one source run one after the
-other, because each locks the source's row.
+A request changes the item, its document and the job that reads the document in one transaction. Requests for one source
+run one after the other, because each locks the source's row.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class SourceGone(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A document that a program sent. A field that is None was not sent, and does not change.
+    """A document that a program sent. A field that is None was not sent, so the stored value does not change.
 
-    ``extension`` decides the format. ``readers`` are names of groups. If ``is_for_everybody`` is true, the readers of
-    earlier requests are removed.
+    ``extension`` decides the format. ``readers`` are names of groups. If ``is_for_everybody`` is true, the groups of
+    earlier requests are removed, so all readers of the collection may read it.
     """
 
     external_id: str
@@ -74,7 +74,10 @@ class Push:
 
 
 def read_text(text: str, content_type: str) -> tuple[bytes, str]:
-    """Return the text as the bytes of a file, and the file's extension. HTML is UTF-8, whatever it declares."""
+    """Return a sent text as the bytes of a file, and the file's extension.
+
+    HTML gets a byte order mark, because its own declaration may name another encoding.
+    """
     data = text.encode()
     if content_type == "text/html":
         if not formats.is_html(formats.Content(data, "page.html")):
@@ -89,7 +92,7 @@ def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
 
 
 def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
-    """Store the sent document, and queue it if it has changed. Return the item, with its document.
+    """Add or replace the document, and queue it for reading if it has changed. Return its item, with the document.
 
     Raises: DocumentRejected, PushOutdated, PushBusy, PushForbidden, SourceGone, DiskFull.
     """
@@ -137,10 +140,10 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
 def delete_document(
     source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None
 ) -> PushedItem | None:
-    """Delete the item's document. Return the item; None if nothing was ever sent with this id.
+    """Delete the document with this id. Return its item; None if nothing was ever sent with this id.
 
-    If ``changed_at`` is given, the deletion is remembered, and an earlier state that arrives later is refused. Raises:
-    PushOutdated, PushBusy, SourceGone.
+    ``changed_at`` is the time of the deletion. It is stored, so that an older state that arrives later is refused.
+    Raises: PushOutdated, PushBusy, SourceGone.
     """
     with _lock_source(source):
         item = source.pushed_items.filter(external_id=external_id).first()

@@ -1,4 +1,4 @@
-"""Translate the names of a source's readers to names on this site, by a table in the source's options."""
+"""Translate names of users and groups in a source to names on this site, by a table in the source's options."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from django.core.validators import validate_email
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.models.narrowing import MAIL, name_reader
+from retrieval.models.narrowing import MAIL, name_mail_reader
 from retrieval.models.source import EVERYBODY
 from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# A name on this site that means all readers of the collection.
+# In this table, a reader of the source with this name on the site opens an item to all readers of the collection.
 ALL = "*"
 
 
 class NamesField(LinesField):
-    """A form field for lines `name in the source = name here`. The name here is a group, a mail address or ALL."""
+    """A form field for lines "name in the source = name on this site".
+
+    The second name is a group, a mail address or ALL.
+    """
 
     def clean(self, value: Any) -> Any:
         lines = super().clean(value)
@@ -79,7 +82,7 @@ class TakesReaders(forms.Form):
 class NameTable:
     """Translates names of readers in a source to names on this site.
 
-    ``unmatched`` are names that have no match here.
+    ``unmatched`` are names without a translation.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -88,7 +91,7 @@ class NameTable:
         self.unmatched: set[str] = set()
 
     def translate(self, readers: ItemReaders) -> list[str] | str:
-        """Return the names of these readers for the metadata of a document, or EVERYBODY.
+        """Return the names on this site, as they are stored in a document's metadata, or EVERYBODY.
 
         A name is a group, or a mail address with the prefix `mail:`.
         """
@@ -98,18 +101,18 @@ class NameTable:
         for group in readers.groups:
             here = self._here.get(group)
             if here is not None:
-                named.add(name_reader(here) if "@" in here else here)
+                named.add(name_mail_reader(here) if "@" in here else here)
             elif group.startswith(MAIL):
-                # A group with this name must not be taken for a mail address.
+                # On this site, the prefix of this group's name would mean a mail address.
                 self.unmatched.add(group)
             else:
                 named.add(group)
         for user in readers.users:
-            # If the table of names has a group of this site for this name, the name is a group in the source. A user
-            # with the same name must not get the group's rights.
+            # If the table translates this name to a group, it is a group in the source. A user with the same name must
+            # not get the group's rights.
             here = self._here.get(user, user)
             if "@" in here:
-                named.add(name_reader(here))
+                named.add(name_mail_reader(here))
             else:
                 self.unmatched.add(user)
         return sorted(named)

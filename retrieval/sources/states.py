@@ -45,7 +45,7 @@ def find_source_status(source: Source) -> SourceStatus:
 
 
 def find_source_statuses(sources: models.QuerySet[Source] | Sequence[Source]) -> dict[int, SourceStatus]:
-    """Return the state of each source by its id. It takes three queries."""
+    """Return the state of each source by its id, in three queries."""
     newest = SourceRun.objects.filter(source__in=sources).order_by("source_id", "-pk").distinct("source_id")
     active = {run.source_id: run for run in newest.filter(status__in=SourceRun.ACTIVE)}
     ended = newest.filter(is_preview=False).exclude(status__in=SourceRun.ACTIVE)
@@ -77,7 +77,10 @@ def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None
 
 
 def explain_wait(run: SourceRun, collections: models.QuerySet[Collection]) -> str:
-    """Return why a run waits, as a sentence. Only sources of ``collections`` are named in it."""
+    """Return why a run waits, as a sentence.
+
+    Only sources in ``collections`` are named, because the user may see them.
+    """
     if run.error:
         told = {"error": run.error, "time": _show_time(run.retry_at)}
         return _t("The last attempt failed: %(error)s The next one is at %(time)s.") % told

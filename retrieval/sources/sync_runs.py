@@ -1,4 +1,4 @@
-"""Request, lease, attempt, retry and end runs of sources. `comparing` does the work of a run."""
+"""Request, lease, attempt, retry and end runs, which read a source. `comparing` does the work of a run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsU
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
-# The most runs that are active on the whole site. Each run occupies a worker, and documents need workers too.
+# The most runs that are active on the whole site. Each occupies a worker, and workers are needed for documents too.
 AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
 
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
-    """Attempt the run once, and return it; None if it could not be leased.
+    """Attempt the run once, and return it; None if another worker has it, or it must wait.
 
-    If ``takes_turns`` is set, the run waits while AT_ONCE others are active. Errors are stored in the row. Its status
-    is then FAILED, or WAITING with the time of the next attempt if a retry may help.
+    If ``takes_turns`` is set, the run waits while AT_ONCE other runs are active. Errors are stored in the run's row.
+    Its status is then FAILED, or WAITING with the time of the next attempt if a retry may help.
     """
     run = _lease_if_slot_free(run_id) if takes_turns else _lease_run(run_id)
     if run is None:
@@ -73,7 +73,7 @@ def _lease_run(run_id: int) -> SourceRun | None:
 def _lease_if_slot_free(run_id: int) -> SourceRun | None:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # If there were no lock, two workers could both count before either has leased a run.
+            # Without a lock, two workers could both count the active runs before either has leased one.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         alive = SourceRun.objects.filter(heartbeat_at__gte=Now() - SourceRun.SILENT_AFTER)
         if alive.filter(status=SourceRun.RUNNING).exclude(pk=run_id).count() < AT_ONCE:
@@ -92,7 +92,7 @@ def _attempt_run(run: SourceRun) -> None:
         raise SourceRefused(reason)
     with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
-        Comparison(run).work(connector)
+        Comparison(run).compare_and_store(connector)
 
 
 class RunRefused(RagsiteError):
@@ -102,7 +102,7 @@ class RunRefused(RagsiteError):
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """Queue a run for a worker. Raises: RunRefused if a run is active, or if programs send the documents."""
+    """Queue a run for a worker. Raises: RunRefused if a run is active, or if programs send the source's documents."""
     if source.is_pushed:
         raise RunRefused(_t("%s is not read: programs send documents to it.") % source)
     try:
@@ -120,7 +120,7 @@ def request_run(
 
 
 def request_logged_run(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
-    """Queue a run, and write an entry in the audit log. A source that never ran is resumed if it is paused."""
+    """Queue a run, and write an event to the audit log. A paused source that never ran is resumed."""
     with transaction.atomic():
         if source.is_paused and not is_preview and not source.runs.filter(is_preview=False).exists():
             source.is_paused = False
@@ -134,7 +134,7 @@ def request_logged_run(source: Source, *, is_preview: bool = False, may_remove: 
 
 
 def request_due_runs() -> int:
-    """Request a run for each source whose time has come. Return the number of runs."""
+    """Request a run for each source whose interval is over. Return the number of runs."""
     now = timezone.now()
     due = Source.objects.filter(Q(next_run_at=None) | Q(next_run_at__lte=now), is_paused=False, interval_minutes__gt=0)
     requested = 0
@@ -148,7 +148,7 @@ def request_due_runs() -> int:
 
 
 def pause_source(source: Source) -> None:
-    """Stop the active run, and begin no other until the source is resumed. Changes already made stay."""
+    """Stop the active run, and begin no other until the source is resumed. Documents that were changed stay changed."""
     with transaction.atomic():
         source.is_paused = True
         source.save(update_fields=["is_paused"])
@@ -167,14 +167,14 @@ def stop_run(source: Source) -> None:
 
 
 def delete_source(source: Source, *, with_documents: bool) -> int:
-    """Delete the source. Return the number of deleted documents, which is 0 unless ``with_documents``.
+    """Delete the source, and its documents if ``with_documents``. Return the number of deleted documents.
 
-    Documents that are not deleted become like uploads. Raises: DocumentRejected if the collection's documents may not
-    be changed.
+    Documents that stay are then treated like uploads. Raises: DocumentRejected if the collection's documents may not be
+    changed.
     """
     removed = 0
     with transaction.atomic():
-        # Runs and pushes lock the source before its collection, so the same order is used here.
+        # Runs and pushes lock the source before its collection. The same order here avoids deadlocks.
         lock_metadata(source)
         stop_run(source)
         if with_documents:
@@ -187,11 +187,10 @@ def delete_source(source: Source, *, with_documents: bool) -> int:
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:
-    """Attempt the run in this process until it ends or an attempt fails. Return the run."""
+    """Attempt the run in this process until the run ends or an attempt fails. Return the run."""
     while True:
         before = run.attempts
         attempted = sync(run.pk)
         run.refresh_from_db()
-        # A run whose attempt ran out of time continues at once. After an error, a run waits for its next attempt.
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

@@ -1,4 +1,4 @@
-"""Take over from a source who may read its items, and count for whom documents are opened and closed."""
+"""Import from a source who may read its items. Count for each reader how many documents were opened or closed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
 # The log of a run lists at most MOST_NAMED readers for whom documents were opened, as many for whom documents were
-# closed, and _MOST_UNKNOWN unknown names.
+# closed, and _MOST_UNKNOWN names without a user or group.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
 
 
 def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the names that may read by these metadata; None if all readers of the collection may."""
     key = settings.DOCUMENT_GROUPS_KEY
     return frozenset(list_names(metadata[key])) if key in metadata else None
 
@@ -36,7 +35,7 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 class TakenReaders:
     """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are the details of the run; their counts include its earlier attempts.
+    ``details`` are for the log of the run. Their counts include earlier attempts of the run.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -55,7 +54,7 @@ class TakenReaders:
     def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
-        If they could not be read, the readers stored before are returned, and none for a new item.
+        If the source could not tell, the stored readers are returned. A new item then has none.
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
@@ -68,7 +67,7 @@ class TakenReaders:
         return names
 
     def changes_readers(self, item: SourceItem, readers: list[str] | str) -> bool:
-        """Return whether the readers would change the item's document. Nothing is stored."""
+        """Return whether ``readers`` differ from those of the item's document. Nothing is stored."""
         metadata = self._known.get(item.name, {})
         before = item.readers, item.own_groups
         self._set_readers(item, metadata, self._source.metadata, readers)
@@ -80,7 +79,7 @@ class TakenReaders:
     def change_readers(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
-        """Store the item's readers, and change its document accordingly. The caller must have locked the source."""
+        """Set the item's readers, and update its document's metadata. The caller must have locked the source."""
         before = _read_admitted_names(document.metadata)
         self._set_readers(item, document.metadata, of_source, readers)
         self._update_document(item, document, of_source)
@@ -94,7 +93,10 @@ class TakenReaders:
         readers: list[str] | str,
         of_record: Mapping[str, object] | None,
     ) -> None:
-        """Store the readers of an item whose document is new, or has new metadata. The source must be locked."""
+        """Set the readers of an item whose document is new, or was just read again.
+
+        ``of_record`` are the metadata in the item's record. The caller must have locked the source.
+        """
         key = settings.DOCUMENT_GROUPS_KEY
         is_new = item.name not in self._known
         before = frozenset[str]() if is_new else _read_admitted_names(self._known[item.name])
@@ -107,7 +109,7 @@ class TakenReaders:
         self._count(before, _read_admitted_names(document.metadata))
 
     def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
-        """Count for whom a run would open and close the document. Nothing is stored."""
+        """Count for a preview for whom a run would open or close the document. Nothing is stored."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
         shadow = SourceItem(readers=None if item is None else item.readers)
@@ -128,7 +130,7 @@ class TakenReaders:
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
         if _read_admitted_names(metadata) != _read_admitted_names(combine_item_metadata(item, of_source)):
-            # A curator or the record has changed who may read the document since the last run.
+            # Since the last run, a curator or the item's record has changed who may read the document.
             item.own_groups = metadata.get(key)
         item.readers = readers
 
@@ -161,9 +163,9 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the run's log on readers that could not be read, and on unknown names.
+        """Return lines for the run's log: why readers could not be read, and which names are unknown.
 
-        Nothing was opened or closed for unknown names, so they are removed from the counts.
+        Unknown names are removed from the counts, because no documents were opened or closed for them.
         """
         notes = []
         for reason, number in self._unread.most_common(5):

@@ -26,7 +26,6 @@ _AWAY = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 def find_only_address(text: str) -> str:
-    """Return ``text`` if it is one web address and nothing else; otherwise ""."""
     address = text.strip()
     is_alone = address.lower().startswith(("http://", "https://")) and not any(map(str.isspace, address))
     return address if is_alone else ""
@@ -42,10 +41,10 @@ def submit_page(
 ) -> Submission:
     """Fetch the page at ``address``, and submit it like an uploaded file.
 
-    Its name is host and path, its URL the address. robots.txt is ignored, because a person wants this page. ``options``
-    and ``known`` are as in ``submit_upload``. Raises: DocumentRejected.
+    Its name is host and path. robots.txt is ignored, because a person asked for this page. ``options`` and ``known``
+    are as in ``submit_upload``. Raises: DocumentRejected.
     """
-    # The page may take long, and the database connection is not needed for it.
+    # The database connection is not needed while the page loads.
     if not connection.in_atomic_block:
         connection.close()
     response = _fetch(address)

@@ -1,4 +1,4 @@
-"""The facts on a document's page: its values of the fields that are filters."""
+"""The facts on a document's page: its values of the fields that are search filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Fact:
 
 
 def list_facts(document: Document) -> list[Fact]:
-    """Return the document's values of the filters that its collection's curators chose, in their order.
+    """Return the document's values of its collection's filters, in the order of the filters.
 
     Fields that every document has are left out, because the page shows them elsewhere.
     """

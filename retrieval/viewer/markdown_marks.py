@@ -1,4 +1,4 @@
-"""Render Markdown as HTML in which ranges of the source are marked. PURE.
+"""Render Markdown as HTML in which ranges of the source text are marked. PURE.
 
 The source is parsed unchanged, and marks are inserted between the parser's tokens. So a mark changes nothing else on
 the page, never crosses an element, and cannot be imitated by a document.
@@ -40,7 +40,7 @@ Numbers = tuple[int, ...]
 class Mark:
     """A range ``source[start:end]`` of a Markdown text, which is shown in ``mark`` elements with these attributes.
 
-    A range has at least one element in each block. Only the first has the ``id``.
+    Each block in the range has its own element. The first has the ``id``.
     """
 
     start: int
@@ -54,7 +54,7 @@ def render_with_marks(
 ) -> str:
     """Return ``text`` as HTML with ``marks``.
 
-    A mark on syntax that is not shown adds no element. Marks may overlap; the first ones are the outer elements.
+    A mark on syntax that is not shown adds no element. If marks overlap, the elements of earlier ones are outside.
     Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
@@ -103,7 +103,7 @@ def _fit_mark(mark: Mark, text: str) -> Mark:
 
 
 class SourceLines:
-    """Finds the offsets of parsed tokens in a Markdown text. The cells of a table row must be passed in order."""
+    """Finds the offsets of parsed tokens in a Markdown text. Pass the cells of a table row in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -115,7 +115,7 @@ class SourceLines:
         return self._starts[min(first, len(self._starts) - 1)], self._starts[min(last, len(self._starts) - 1)]
 
     def find_origins(self, block: Token, opening: Token | None = None) -> list[int]:
-        """Return the source offset of each character of a block's content, and of its end; [] if unknown.
+        """Return the offset in the source of each character of a block, and of the block's end; [] if unknown.
 
         ``opening`` is the token before the block.
         """
@@ -158,7 +158,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # The marks of an element such as * precede its words. Those of code also follow its words.
+            # A sign such as * precedes the words of its element. The sign of code also follows them.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)

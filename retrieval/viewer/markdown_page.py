@@ -23,7 +23,7 @@ from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
 class SafeRenderer(RendererHTML):
-    """A renderer of Markdown. Its links send no referrer, and its tables and code can scroll."""
+    """A renderer of Markdown whose links send no referrer, and whose tables and code can scroll."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         if is_web_or_mail_address(str(tokens[idx].attrs["href"])):
@@ -45,7 +45,7 @@ class SafeRenderer(RendererHTML):
 
 
 def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
-    """Return a CommonMark parser with tables and strikethrough, without HTML and images.
+    """Return a parser of CommonMark with tables and strikethrough, without HTML and images.
 
     It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
     """
@@ -64,7 +64,7 @@ def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = Safe
 
 
 def is_web_or_mail_address(url: str) -> bool:
-    """Return whether a link in untrusted text may be shown: only absolute web addresses and mail addresses."""
+    """Return whether a link in untrusted text may be shown: an absolute web address or a mail address."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -96,9 +96,11 @@ def render_document(
 ) -> list[str]:
     """Return ``text`` as HTML, in parts of a few screens each.
 
-    Text before ``body_start`` is shown as it is. Top-level headings have the id ``section-OFFSET``, and the first
-    marked words ``passage``. Links relative to ``source`` lead to the documents in ``hrefs``. Other relative links
-    become plain words, and images become their descriptions. ``line_breaks`` keeps line ends in paragraphs.
+    - Text before ``body_start`` is shown as plain text.
+    - Top-level headings have the id ``section-OFFSET``, and the first marked words ``passage``.
+    - Links relative to ``source`` lead to the documents in ``hrefs``. Other relative links become plain words.
+    - Images become their descriptions.
+    - ``line_breaks`` keeps line ends in paragraphs.
     """
     front = HtmlWriter(text, passage)
     if body_start:
@@ -204,5 +206,5 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
 
 
 _MARKDOWN = build_safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
-# All links pass here, because `_resolve_links` checks them after parsing.
+# The parser accepts all links, because `_resolve_links` checks them after parsing.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

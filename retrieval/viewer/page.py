@@ -31,8 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Documents with more characters or more possible marks than this are shown as text. Rendering a million characters of
-# prose takes half a second. A million characters of possible markup take a hundred times as long.
+# Larger documents, or documents with more possible marks, are shown as plain text. Rendering a million characters of
+# prose takes half a second, a million characters of possible markup a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
@@ -43,14 +43,14 @@ _WRAPPED = (View.PROSE, View.PRINTED)
 
 
 class RecognitionContext(TypedDict, total=False):
-    """The sentence that a page shows about OCR: ``warning`` if the text is doubtful, otherwise ``recognised``."""
+    """A sentence on OCR for a page of the viewer: ``warning`` if the text is doubtful, otherwise ``recognised``."""
 
     warning: str
     recognised: str
 
 
 class PrintedContext(RecognitionContext):
-    """The part of the template's context for a drawn page. ``number`` starts at 1.
+    """The variables of the template for a page that is shown as a picture. ``number`` starts at 1.
 
     If there is a ``problem``, this sentence is shown instead of the picture.
     """
@@ -67,9 +67,9 @@ class PrintedContext(RecognitionContext):
 
 
 class MarkdownContext(TypedDict):
-    """The part of the template's context for a document that can be shown as Markdown or as plain text.
+    """The variables of the template for a document that can be shown as Markdown or as plain text.
 
-    If ``parts`` is missing, the plain text is shown, and ``not_rendered`` is the reason.
+    Without ``parts``, the plain text is shown, and ``not_rendered`` is the reason.
     """
 
     rendered_href: str
@@ -80,7 +80,7 @@ class MarkdownContext(TypedDict):
 
 
 class ViewerContext(TypedDict):
-    """The context of the source viewer's template. ``look`` are CSS classes, ``parts`` is HTML."""
+    """The variables of the source viewer's template. ``look`` are CSS classes, ``parts`` is HTML."""
 
     has_text: bool
     marked: tuple[int, int] | None
@@ -99,13 +99,13 @@ class ViewerContext(TypedDict):
     parts: NotRequired[Sequence[str]]
 
 
-def page_context(
+def build_viewer_context(
     document: Document, served: DocumentText, query: Mapping[str, str], borders: PassageBorders | None = None
 ) -> ViewerContext:
-    """Return the context of the viewer's page for ``served``, a document's text.
+    """Return the variables of the template that shows ``served``, a document's text.
 
     ``query`` may contain a passage (``start``, ``end``), a page of a PDF (``page``), and ``view=text`` to show the
-    exact text. Invalid values are ignored. ``borders`` shows the exact text with the borders of its passages.
+    exact text. Invalid values are ignored. With ``borders``, the exact text is shown with the borders of its passages.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -155,7 +155,7 @@ class NearParts:
 
 
 def cut_around_passage(parts: Sequence[str]) -> NearParts:
-    """Return the part with the passage, and the parts before and after it; without a passage, the first two."""
+    """Return the part with the passage, and the part before and after it; without a passage, the first two parts."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return NearParts(parts[first:last], first > 0, last < len(parts))
@@ -195,7 +195,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
-        # A user who may read this document may also read the titles of its collection's documents.
+        # Whoever may read this document may also read the titles of the other documents in its collection.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -208,7 +208,7 @@ def _build_markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    # A passage without a mark is text that is not shown, such as the address of a link.
+    # If the page has no mark, the passage is text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
@@ -227,10 +227,10 @@ def write_tables(
     sections: Sequence[Heading],
     query: Mapping[str, str],
 ) -> bool:
-    """Write each table as a part, and the text between tables. Return False if the document has no tables.
+    """Write each table as a part of its own, and the text between tables. Return False if there are no tables.
 
-    If a table is long, only the rows around the passage are shown, or else the first rows. ``query`` may choose a table
-    and a range of ``rows``, from 1.
+    Of a long table, only the rows around the passage are shown, or else the first rows. ``query`` may choose a table
+    and a range of its ``rows``, from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))
@@ -350,10 +350,6 @@ def _build_printed_context(
 def _measure_printed_page(
     document: Document, served: DocumentText, number: int, words: str, before: str
 ) -> pdf_pages.PageLayout:
-    """Return the page's size and the boxes of ``words``. For a page that OCR read, the boxes come from OCR.
-
-    Raises: PageNotDrawn, PageBusy.
-    """
     source = find_document_file(document)
     if number not in {page for page, _confidence in served.recognised}:
         return pdf_pages.measure_page(source, number, words, before, served.content_hash)

@@ -23,7 +23,7 @@ PARAMETER = "passages"
 class ShownBorder:
     """The place of a passage in the shown text.
 
-    ``overlap`` is the number of characters that the passage before also contains.
+    ``overlap`` is the number of characters that also belong to the passage before.
     """
 
     chunk: Chunk
@@ -44,7 +44,7 @@ class PassageBorders:
     shown: Sequence[ShownBorder]
 
     def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:
-        """Write the whole text. Text that two passages contain is within ``span.overlap``."""
+        """Write the whole text. Text that belongs to two passages is within ``span.overlap``."""
         page_at = {start: number for number, start, _end in pages}
         anchors = {section.start: section.anchor for section in sections}
         starts: dict[int, list[ShownBorder]] = {}
@@ -86,7 +86,7 @@ def _write_words(writer: HtmlWriter, start: int, end: int, within: Sequence[int]
 
 
 def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
-    """Return the passages of the document; None for users who may not see the debug panel."""
+    """Return where the document's passages begin and end; None if the user may not see this."""
     if not may_debug(user):
         return None
     fields = ("ordinal", "start", "end", "page", "heading_path", "token_count", "canonical_questions", "document")

@@ -1,6 +1,6 @@
 """Get pictures of PDF pages, and the positions of passages on them. PURE.
 
-The sandbox draws one page at a time on a machine.
+On each machine, the sandbox draws one page at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, NotRequired, TypedDict
 
-from core.recent import Recent, write_whole
+from core.recent import Recent, write_file_at_once
 from core.slots import Slots
 from retrieval.documents import sandbox
 from retrieval.metrics import PAGES_NOT_DRAWN
@@ -34,7 +34,7 @@ Source = sandbox.Source
 Box = tuple[int, int, int, int]
 """Left, top, width and height on a page, in 1/10,000 of the page."""
 
-# Pages are measured in `_measuring_slots` and drawn in `_drawing_slots`, because a reader waits for the measurement.
+# Measuring a page is fast and a reader waits for it, so it does not wait for slots of drawing.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
 DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
@@ -49,7 +49,7 @@ class PageBusy(PageNotDrawn):
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """The size of a page's picture in pixels, and boxes around the words, if any were found."""
+    """The size of a page's picture in pixels, and boxes around the searched words; empty if they were not found."""
 
     width: int
     height: int
@@ -57,7 +57,10 @@ class PageLayout:
 
 
 class DrawingArguments(TypedDict):
-    """The arguments of a function in `pdf_drawing`. ``words`` are searched near the letter number ``expected``."""
+    """The arguments of a function in `pdf_drawing`.
+
+    The occurrence of ``words`` nearest to letter ``expected`` is used.
+    """
 
     number: int
     words: NotRequired[str]
@@ -66,7 +69,7 @@ class DrawingArguments(TypedDict):
 
 _layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
 _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
-# Created before the web server forks, so that all its processes share them.
+# Slots are created before the web server forks, so that all its processes share them.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
@@ -74,7 +77,7 @@ _waiting = BoundedSemaphore(MOST_WAITING)
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
     """Return the size of page ``number`` (from 1), and boxes around ``words``.
 
-    If the words occur several times, the occurrence is chosen whose preceding text is about as long as ``before``. The
+    If the words occur several times, the occurrence is used whose preceding text is about as long as ``before``. The
     result is cached by ``content_hash``. Raises: PageNotDrawn, PageBusy.
     """
     key = (content_hash, number, words, len(before))
@@ -98,7 +101,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
 
 
 def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | None:
-    """Return the page's cached picture, or None. Raises: PageNotDrawn if drawing failed recently."""
+    """Return the page's cached picture; None without one. Raises: PageNotDrawn if drawing failed recently."""
     kept = cache / f"{content_hash}-{number}.webp"
     try:
         data = kept.read_bytes()
@@ -122,7 +125,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
-    write_whole(kept, data)
+    write_file_at_once(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:
         found.sort(key=lambda entry: entry.stat().st_mtime)
@@ -143,7 +146,7 @@ def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, 
     except TimeoutError as error:
         raise PageBusy(str(error)) from error
     except (OSError, sandbox.SandboxUnavailable) as error:
-        # The file did not cause this failure, so the failure is not remembered.
+        # This failure is not remembered, because the file did not cause it.
         raise PageNotDrawn(str(error)) from error
     except sandbox.SandboxError as error:
         raise _record_failure(content_hash, number, f"Page {number}: {error}") from error

@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# Characters in a part of the HTML. A browser lays out only the parts that are near the window.
+# Number of characters in a part of the HTML. A browser lays out only the parts near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -65,7 +65,7 @@ class HtmlWriter:
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Write numbered lines of code, in parts of _LINES_IN_PART lines.
+    """Write lines of code with their numbers, in parts of _LINES_IN_PART lines.
 
     Line n has the id ``Ln``. ``line_label`` is the label for screen readers.
     """
@@ -73,7 +73,7 @@ def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
         end = position + len(line)
         label = escape(line_label.format(number))
-        # The Tab key should stop only at lines of the passage.
+        # The Tab key stops only at lines of the passage.
         skipped = "" if writer.touches(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
@@ -93,7 +93,7 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """Write the text, or its range ``within``, in parts of a few screens.
+    """Write the text, or only its range ``within``, in parts of a few screens.
 
     Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """
@@ -134,10 +134,10 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:
-    """Return the range in two query parameters; None if it is invalid, or contains only white space."""
+    """Return the range from the query parameters ``start`` and ``end``; None if it is invalid or only white space."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    # White space is stripped, because the page scrolls to the first character.
+    # The page scrolls to the first character, which must not be white space.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 

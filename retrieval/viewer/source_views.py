@@ -41,11 +41,11 @@ from retrieval.rights.chosen_filters import (
     to_restrictions,
 )
 from retrieval.rights.offered_filters import list_offered_filters
-from retrieval.rights.search_filters import list_passing
+from retrieval.rights.search_filters import list_matching_documents
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.facts import list_facts
-from retrieval.viewer.page import cut_around_passage, find_document_file, page_context
+from retrieval.viewer.page import build_viewer_context, cut_around_passage, find_document_file
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import build_table_context
 
@@ -96,7 +96,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
     if chosen:
         within = tuple(each.pk for each in collections)
         narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
-        documents = documents.filter(pk__in=list_passing(narrowed).order_by().values("pk"))
+        documents = documents.filter(pk__in=list_matching_documents(narrowed).order_by().values("pk"))
     chips = list_chips(chosen, offered)
     kept = {name: value for name, value in wanted.items() if value}
     listed = Paginator(documents.select_related("collection"), DOCUMENTS_A_PAGE).get_page(request.GET.get("page"))
@@ -125,8 +125,8 @@ def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a document's text. ``?start=&end=`` marks a passage; ``?sheet`` shows only the text around it.
 
-    ``?passages`` shows the borders of passages, to those who may see the debug panel. Raises: Http404 if the visitor
-    may not read the document.
+    ``?passages`` shows where passages begin and end, to those who may see this. Raises: Http404 if the visitor may not
+    read the document.
     """
     found = _get_document(request, document_id)
     context = {
@@ -145,7 +145,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     parts: Sequence[str] = ()
     if served is not None:
         borders = find_borders(found, request.user) if PARAMETER in request.GET and "sheet" not in request.GET else None
-        shown = page_context(found, served, request.GET, borders)
+        shown = build_viewer_context(found, served, request.GET, borders)
         if may_debug(request.user):
             context["borders"] = borders
             context["borders_href"] = _build_borders_address(shown["marked"], is_shown=borders is not None)
@@ -183,7 +183,7 @@ def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
 
 @_for_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or no PDF."""
+    """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or not a PDF."""
     found = _get_document(request, document_id)
     if found.media_type != PDF:
         raise Http404
@@ -202,8 +202,8 @@ def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
 def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     """Send the picture of a page.
 
-    An error is shown as a picture too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too
-    many are being drawn.
+    Errors are pictures too, with status 422 if the page cannot be drawn, and 503 with Retry-After if too many pages are
+    being drawn.
     """
     if refusal := _refuse_anonymous(request):
         return refusal
@@ -214,11 +214,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
         if data is None:
             source = find_document_file(found)
-            # While this request waits, other requests can use its database connection.
+            # This request waits without a database connection, which other requests can use.
             release_connections()
             data = pdf_pages.draw_picture(source, number, get_page_picture_folder(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # A browser may show the picture for an hour after the user lost the right to read the document.
+        # After a user has lost the right to read the document, the browser may show the picture for an hour.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -273,7 +273,7 @@ def _send_file(
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
     response: Any
     if isinstance(request, ASGIRequest):
-        # An ASGI server would read a FileResponse completely before it sends the first byte.
+        # An ASGI server would read a FileResponse completely before it sends anything.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size

@@ -31,7 +31,7 @@ class ColumnHead:
 
 
 def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
-    """Return the context of a table's page.
+    """Return the variables of the template that shows a table.
 
     ``query`` may contain a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for
     highest first), and the page (``page``, from 1). ``problem`` names the columns whose filters are invalid.

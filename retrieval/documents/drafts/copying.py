@@ -19,7 +19,7 @@ from retrieval.index.chunk_writer import (
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
-# Columns that are not copied, because they belong to the row itself or to its ingestion job.
+# Columns that are not copied. They belong to the row itself, or to the job that reads the document.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [
     str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
@@ -29,11 +29,11 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
-    """Copy ``documents`` to the documents with the same sources in ``collection``, in one transaction.
+    """Copy ``documents`` into ``collection``, in one transaction. They replace its documents with the same sources.
 
-    If a document or passage exists on both sides, its copy keeps its id, so that citations stay valid. A copy of a
-    document that was not read yet is read in its new collection. All ``documents`` must be of one collection, which has
-    the same text-search configuration as ``collection``.
+    A document or passage that ``collection`` already has keeps its id there, so that citations stay valid. A document
+    that was not read yet is read in its new collection. All ``documents`` must be of one collection, which has the same
+    text-search configuration as ``collection``.
     """
     if not documents:
         return
@@ -56,9 +56,9 @@ def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parame
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Insert or update the copies of the documents ``ids`` and of their parents.
+    """Copy the rows of the documents ``ids``, and of the archives or mails that contain them.
 
-    Return the copy's id for each of ``ids``.
+    Return a mapping of each of ``ids`` to the id of its copy.
     """
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
@@ -77,7 +77,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         )
         SELECT other.id, copied.id
         FROM copied JOIN retrieval_document AS other ON other.source = copied.source AND other.id = ANY(%(ids)s)
-        """,  # the inserted names are columns, and no input of users
+        """,  # only names of columns are inserted
         {},
         collection=collection.pk,
         ids=list(ids),
@@ -107,17 +107,16 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # the inserted names are columns, and no input of users
+        """,  # only names of columns are inserted
         counterparts,
     )
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Copy the chunks of documents and the vectors of every embedder to the documents' copies in ``collection``.
+    """Copy the chunks (passages) of documents, and their vectors, to the documents' copies in ``collection``.
 
-    ``counterparts`` maps the id of each document to the id of its copy. An equal chunk of the copy keeps its id if the
-    fingerprints of both indexes are equal. Must run before the texts are copied, because the fingerprints are stored
-    with the texts.
+    ``counterparts`` maps the id of each document to the id of its copy. A chunk of the copy that is equal keeps its id.
+    Must run before the texts are copied, because their rows say whether the chunks were made in the same way.
     """
     statistics = lock_statistics(collection.pk)
     rows = _execute_for_pairs(
@@ -188,7 +187,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_others(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the chunks that have no equal chunk in ``kept``. Return id and length of each copy."""
+    """Copy the chunks of the documents that are not in ``kept``. Return the id and length of each copy."""
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting

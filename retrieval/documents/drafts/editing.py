@@ -1,4 +1,4 @@
-"""Decide whether a collection's documents may be changed directly or only in a draft."""
+"""Decide whether a collection's documents may be changed directly, or only in a draft (an unpublished copy)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_draft(working_copy: Collection) -> Draft | None:
 
 
 def find_reason_not_to_change(collection: Collection) -> str:
-    """Return why the collection's documents may not be changed now, as a sentence; empty if they may."""
+    """Return why the collection's documents may not be changed now, as a sentence; empty if they may be changed."""
     draft = find_draft(collection)
     if draft is not None:
         if draft.status == Draft.Status.OPEN:
@@ -37,8 +37,7 @@ def find_reason_not_to_change(collection: Collection) -> str:
 def find_reason_not_to_add(collection: Collection) -> str:
     """Return why no source may add documents to the collection now, as a sentence; empty if a source may.
 
-    The reason of ``find_reason_not_to_change`` advises to work in a draft. This reason does not, because a source
-    cannot work in a draft.
+    Unlike the reason of ``find_reason_not_to_change``, it does not advise to work in a draft, because a source cannot.
     """
     reason = find_reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:
@@ -52,7 +51,7 @@ def find_reason_not_to_add(collection: Collection) -> str:
 def lock_for_change(*collection_ids: int) -> Iterator[None]:
     """Run a transaction during which no draft of these collections can begin or be published.
 
-    Raises: DocumentRejected, before the block runs, if the documents of a collection may not be changed.
+    Raises: DocumentRejected if the documents of a collection may not be changed. The block then does not run.
     """
     with transaction.atomic():
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)

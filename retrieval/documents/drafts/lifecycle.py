@@ -1,7 +1,7 @@
 """Begin, publish and discard drafts.
 
 A draft is a working copy of a collection's documents, which is published as a whole. While a collection has an open
-draft or a gate on its documents, they can only be changed by publishing a draft.
+draft, or a check of its documents before publication (a gate), only a draft can change them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# The working copy's slug begins with at most _SLUG_LENGTH characters of the collection's slug, and "-draft-" and the
-# draft's number follow. The working copy's name has at most _NAME_LENGTH characters.
+# A working copy's slug is the first _SLUG_LENGTH characters of the collection's slug, "-draft-", and the draft's
+# number. Its name has at most _NAME_LENGTH characters.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
-# Documents per transaction: a compromise between fewer commits and more frequent reports of progress.
 DOCUMENTS_A_STEP = 100
 
 
@@ -63,7 +62,7 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
-            # Rights to a working copy are those to its collection, so it needs no visibility of its own.
+            # The rights to a working copy are those of its collection, so its own visibility does not count.
             visibility=Visibility.GRANTED,
         )
         draft.save(update_fields=["working_copy"])
@@ -74,15 +73,15 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    Gates are checks that may object to a publication. If a gate objects, ``override`` must give a reason, which is
-    recorded. If a document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if the
-    draft is not open, has no change, or has documents that are being read; PublicationRefused if a gate objects and
-    there is no reason.
+    Gates are checks that may object to a publication. ``override`` is a reason to publish in spite of objections, and
+    is recorded. If a document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if
+    the draft is not open, has no change, or has documents that are being read; PublicationRefused for an objection
+    without ``override``.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
-        # Writers lock the same rows before they write. So every earlier writer has finished now, and every later writer
-        # sees the status PUBLISHING.
+        # Writers lock the same rows. So all earlier writers have finished here, and all later writers see the status
+        # PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
         if not find_draft_changes(draft):
@@ -127,10 +126,10 @@ def discard_draft(draft: Draft) -> Draft:
 
 
 def resume_draft(draft_id: int) -> Draft | None:
-    """Continue copying, publishing or deleting the draft, until it is done. Return None if there was nothing to do.
+    """Continue to copy, publish or delete the draft until this is done. Return None if there was nothing to do.
 
-    An error is recorded in the row. If copying or deleting fails, it is tried again. If publishing fails, it is
-    cancelled, and the admin sees the error.
+    An error is stored in the draft's row. Copying and deleting are tried again. A failed publication is cancelled, and
+    the admin sees the error.
     """
     draft = _lease_draft(draft_id)
     if draft is None:
@@ -151,7 +150,7 @@ def resume_draft(draft_id: int) -> Draft | None:
 
 def _lease_draft(draft_id: int) -> Draft | None:
     with transaction.atomic():
-        # A publication may lock the row for minutes. Other workers must not wait for it.
+        # A publication may lock the row for minutes, so a locked row is skipped.
         unlocked = Draft.objects.select_for_update(skip_locked=True, no_key=True).filter(pk=draft_id).first()
         return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
@@ -187,10 +186,10 @@ def _copy_next(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Replace the collection's documents, if nothing has changed since the admin asked for the publication."""
+    """Replace the collection's documents; return False if one has changed since the admin asked for the publication."""
     collection = draft.collection
     list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
-    # The order of locks is the same as in ingestion, to avoid deadlocks: first documents, then statistics.
+    # Locks are taken in the same order as in ingestion, to avoid deadlocks: first documents, then statistics.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
@@ -213,7 +212,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader sees a working copy, so its statistics are reset at once instead of chunk by chunk.
+        # No reader searches a working copy, so its statistics are reset at once instead of chunk by chunk.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -236,7 +235,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The documents that differ between a draft and its collection, as sorted names of their sources."""
+    """The documents that differ between a draft and its collection, as sorted sources (names of files)."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -247,7 +246,7 @@ class Changes:
 
 
 def find_draft_changes(draft: Draft) -> Changes:
-    """Return the differences between working copy and collection; none after the working copy was deleted."""
+    """Return the differences between working copy and collection; none if the working copy was deleted."""
     if draft.working_copy_id is None:
         return Changes()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
@@ -269,7 +268,7 @@ def read_versions(draft: Draft) -> list[int]:
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return, by source, a hash of all content of the document that readers can see or find."""
+    """Return for each document, by its source, a hash of all content that readers can see or find."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -1,4 +1,4 @@
-"""Convert an uploaded file to canonical text, with the offsets of headings, pages and blocks."""
+"""Convert an uploaded file to text in canonical form, with the offsets of headings, pages and blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.container import find_unread
+from retrieval.documents.extraction.container import find_left_out_content
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.formats import Format
 from retrieval.exceptions import DocumentRejected
@@ -29,8 +29,8 @@ __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extr
 _DEFAULT_LIMITS = ExtractionLimits()
 # libxml2's error code for exhausted memory. lxml raises a syntax error with this code.
 _XML_NO_MEMORY = 2
-# For these formats, this module detects words that the extractor lost. The extractors of other formats detect lost
-# words themselves.
+# Formats whose text is compared with the XML of the file, to find words that the extractor lost. All other extractors
+# find lost words themselves.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -42,12 +42,12 @@ def extract(
     limits: ExtractionLimits = _DEFAULT_LIMITS,
     recognised: Mapping[int, PrintedPage] | None = None,
 ) -> ExtractedText:
-    """Return the text and the structure of ``data``.
+    """Return the text and the structure of a file.
 
-    Binary formats are detected by content, text formats by ``filename``. ``recognised`` contains the pages, by number,
-    that OCR has read already. Other scanned pages are listed in ``unread_pages``. Parsers run in this process without
-    limits of time and memory, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted
-    files. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    The content decides the format, for text the extension of ``filename``. ``recognised`` maps the numbers of pages
+    that OCR has read to their text. Scanned pages without OCR are listed in ``unread_pages``. Time and memory are not
+    limited here, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
+    Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:
@@ -64,7 +64,7 @@ def extract(
         raise build_too_much_text_error(name, limits)
     if detected.media_type in _CONTAINERS:
         known = {each.kind for each in extracted.left_out}
-        unread = (each for each in find_unread(data, extracted) if each.kind not in known)
+        unread = (each for each in find_left_out_content(data, extracted) if each.kind not in known)
         extracted = replace(extracted, left_out=(*extracted.left_out, *unread))
     return replace(
         extracted,
@@ -81,7 +81,6 @@ def _parse(
     detected: Format, data: bytes, name: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> ExtractedText:
     module, _, function = detected.extractor.partition(":")
-    # Imported only when needed, because parsers load slowly.
     parser = getattr(importlib.import_module(module), function)
     more = {"recognised": recognised} if detected.may_be_scanned else {}
     try:

@@ -30,10 +30,10 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Check that an archive is safe to parse.
+    """Raise DocumentRejected if an archive is not safe to parse.
 
-    Raises: DocumentRejected if it is too large when unpacked, if it is encrypted, or if its XML contains the
-    declaration ``refused``.
+    It may be too large when unpacked, be encrypted, or have XML that contains the declaration ``refused``. ``program``
+    is the name of the program that writes such files.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -58,8 +58,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # In UTF-16 each ASCII character has a zero byte beside it, so zero bytes are removed before the
-                    # search.
+                    # UTF-16 has a zero byte beside each ASCII character, which would hide the declaration.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -82,7 +81,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root of an XML file. HTML's named characters are replaced, because XHTML declares them elsewhere."""
+    """Return the root element of XML. Characters with names in HTML, such as &eacute;, are replaced first."""
     encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -97,7 +96,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 class Members:
     """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
-    Raises: DocumentRejected from :meth:`add` if there are too many files, or if they are too large together.
+    Raises: DocumentRejected from :meth:`add` if there are too many files, or if their total size is too large.
     """
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
@@ -119,7 +118,7 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file. If it cannot become a document, only its name is recorded as left out."""
+        """Add a file. If its format is not supported, only its name is recorded as left out."""
         path = clean_member_name(name)
         if not path or not data:
             return
@@ -129,7 +128,7 @@ class Members:
         try:
             found = formats.detect_format(data, posixpath.basename(path))
         except DocumentRejected:
-            self.leave_out("pointers" if formats.is_pointer(data) else "unreadable", path)
+            self.leave_out("pointers" if formats.is_git_lfs_pointer(data) else "unreadable", path)
             return
         is_named = posixpath.splitext(path)[1][1:].lower() in found.extensions
         if found is formats.PLAIN_TEXT and not is_named and b"\0" in data[:4096]:
@@ -137,7 +136,7 @@ class Members:
             return
         self._size += len(data)
         if len(self._found) == self._limits.max_members or self._size > self._limits.max_member_bytes:
-            raise too_many(self._filename, self._limits)
+            raise make_too_many_error(self._filename, self._limits)
         stem, extension = posixpath.splitext(path)
         unique, number = path, 1
         while unique in self._found:
@@ -149,7 +148,7 @@ class Members:
         self._left_out.setdefault(kind, []).append(clean_member_name(name))
 
 
-def too_many(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+def make_too_many_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} holds more than {limits.max_members:,} files or {limits.max_member_bytes // 1_000_000} MB: "
         "upload its files in several parts."
@@ -173,8 +172,8 @@ _PATH_IN_UNICODE = 0x7075
 _CAPITAL_WITHIN = re.compile(r"(?<=[^\W\d_])(?<![A-ZÀ-ÖØ-Þ])[À-ÖØ-Þ]")
 
 
-def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
-    """Return the names of the entries. A name without the UTF-8 flag may be in any code page, which is guessed."""
+def decode_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
+    """Return the file names in a ZIP archive. The encoding of a name without the UTF-8 flag is guessed."""
     raw = [b"" if entry.flag_bits & 0x800 else entry.orig_filename.encode("cp437", "replace") for entry in entries]
     names = [
         _read_unicode_name(entry.extra, name) or _decode_western(name) for entry, name in zip(entries, raw, strict=True)
@@ -190,8 +189,8 @@ def read_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The field contains a checksum of the entry's name. If it differs, the entry was renamed later, and the name in
-        # the field is out of date.
+        # The field also contains a checksum of the plain name. If it differs, the file was renamed later, and the name
+        # in the field is out of date.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]
@@ -218,11 +217,11 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > 2 * limits.max_members:
-            raise too_many(filename, limits)
-        names = read_names(entries)
+            raise make_too_many_error(filename, limits)
+        names = decode_names(entries)
         has_pages = any(map(formats.is_page, names))
         for entry, name in zip(entries, names, strict=True):
-            if formats.serves_pages(name, has_pages=has_pages):
+            if formats.is_page_asset(name, has_pages=has_pages):
                 members.leave_out("of_pages", name)
                 continue
             if entry.flag_bits & 1:
@@ -236,7 +235,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
                         if unpacked > allowed:
                             raise bomb
                         if unpacked > limits.max_member_bytes + limits.max_bytes:
-                            raise too_many(filename, limits)
+                            raise make_too_many_error(filename, limits)
                         pieces.append(block)
             except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
                 members.leave_out("unreadable", name)

@@ -95,8 +95,8 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The first entry of a file names the whole file. The order is reversed, because a dict keeps the last entry of
-        # a key.
+        # The first entry of a file names the whole file. A dict keeps the last entry of a key, so the order is
+        # reversed.
         yield from reversed(
             [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
         )
@@ -104,13 +104,12 @@ def _read_contents(
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # The file is parsed as XML first, because the HTML parser would take all text after an empty <title/> as the
-        # title.
+        # An HTML parser would take all text after an empty <title/> as the title, so an XML parser is tried first.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):
             name = etree.QName(element).localname
-            # The HTML converter drops asides and footers, but in a book they are content.
+            # The HTML converter drops asides and footers, which are content in a book.
             element.tag = "div" if name in ("aside", "footer") else name
     except etree.XMLSyntaxError:
         name = posixpath.basename(path)

@@ -40,7 +40,6 @@ class _Property(NamedTuple):
 
 
 def extract_calendar(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the calendar's entries. Raises: DocumentRejected for a calendar without entries."""
     properties = list(_parse(data, filename))
     members = Members(filename, limits)
     writer = MarkdownWriter(filename, limits)
@@ -66,7 +65,7 @@ def extract_calendar(data: bytes, filename: str, media_type: str, limits: Extrac
 
 
 def _parse(data: bytes, filename: str) -> Iterator[_Property]:
-    # A long line may be split within a multi-byte character, so lines are joined before decoding.
+    # A split line may end within a multi-byte character, so lines are joined before decoding.
     data = _FOLD.sub(b"", data)
     if b"QUOTED-PRINTABLE" in data:
         data = _SOFT_BREAK.sub(b"", data)
@@ -157,7 +156,7 @@ def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
         end = start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
         end_value = f"{end:%Y%m%dT%H%M%S}{'Z' if value.endswith('Z') else ''}"
     if end is not None and not has_time:
-        # iCalendar's end date is the day after the last day.
+        # In iCalendar, an end date is the day after the last day.
         end -= timedelta(days=1)
         end_value = f"{end:%Y%m%d}"
     if start is None or end is None or end <= start:

@@ -1,6 +1,6 @@
-"""Convert markup and older office formats with the library xberg, and read its HTML like a web page.
+"""Convert markup and older office formats to HTML with the library xberg, and read it like a web page.
 
-Only this module imports xberg. It runs without cache, models, OCR and extra threads. ADR 25 explains the choice.
+Only this module imports xberg, which runs without cache, models, OCR and extra threads. ADR 25 explains the choice.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# Replacements for markup that xberg does not understand. Group 1 of a pattern is kept.
+# Replacements for markup that the library xberg does not understand. Group 1 of a pattern is kept.
 _PLAINER = {
     LATEX: (
-        # LaTeX: remove comments outside code, replace spaces of fixed width, write fractions with a slash.
+        # LaTeX: comments outside code and spaces of fixed width are removed; fractions are written with a slash.
         (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
         (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
         (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
@@ -43,7 +43,7 @@ _PLAINER = {
 _TEX_WORD = re.compile(r"\\(?:re)?newcommand\*?\{?\\([a-zA-Z]+)\}?\{([^{}\\]*)\}")
 _INCLUDED = re.compile(r"^[ \t]*(?:\\(?:input|include|subfile)\{([^{}]+)\}|include::([^\s\[\]]+)\[)", re.M)
 _COLOUR = re.compile(rb"\\u001b\[[\d;]*m")
-# RTF: hidden, deleted and struck-out words; comments; list numbers; superscripts and subscripts.
+# RTF patterns: hidden, deleted and struck-out words; comments; list numbers; superscripts and subscripts.
 _RTF_CONTROLS = r"(?:\\[a-z]{1,20}+-?\d{0,9}+ ?){0,12}+"
 _RTF_HIDDEN = re.compile(rf"\\(?:v|deleted|strike)(?![a-z\d]){_RTF_CONTROLS} ?([^{{}}\\]*)")
 _RTF_COMMENT = re.compile(r"\{(?:\\\*)?\\annotation(?![a-z])")
@@ -51,7 +51,7 @@ _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
     (_RTF_COMMENT, r"{\\*\\unread"),
-    # xberg drops a list number unless it follows the controls of its paragraph and begins with U+2060.
+    # xberg keeps a list number only after the controls of its paragraph, and with U+2060 before it.
     (
         re.compile(
             rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"
@@ -62,7 +62,7 @@ _RTF_PLAINER = (
     (re.compile(rf"(\\super(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1^"),
     (re.compile(rf"(\d\}}?\{{?{_RTF_CONTROLS}\\sub(?![a-z\d]) ?{_RTF_CONTROLS})(?=\d)"), r"\1_"),
 )
-# A style whose name is a heading, but that has no outline level.
+# In RTF, a style that is named a heading but has no outline level.
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,4})(?!\d)(?:(?!\\outlinelevel)[^{}]){0,300}?heading ([1-9]);\}", re.I)
 _STYLE_CONTROL = re.compile(r"(?<!\\)\\s(\d{1,4})(?!\d) ?")
 _LOOSE_NOTE = re.compile(r"\[\^\w{1,10}\]:\s*")
@@ -109,10 +109,10 @@ def _prepare_text(source: str, media_type: str) -> str:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
-    # Macros without arguments that the document defines are replaced by their text.
+    # LaTeX macros that the document defines are replaced by their text, if they have no arguments.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
-    # A chapter that another file includes has no document environment, so one is added.
+    # A LaTeX chapter that another file includes has no document environment, so one is added.
     is_whole = "\\begin{document}" in source
     return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 
@@ -134,10 +134,6 @@ def _prepare_notebook(data: bytes, filename: str) -> bytes:
 
 
 def _prepare_rich_text(source: str, filename: str) -> bytes:
-    """Return RTF that xberg reads correctly, with an outline level for each style that is named a heading.
-
-    Raises: DocumentRejected if the end of the file is missing.
-    """
     if not source.rstrip("\0 \r\n").endswith("}"):
         raise DocumentRejected(f"{filename} is damaged, its end is missing: save it again in its program.")
     for pattern, plainer in _RTF_PLAINER:
@@ -189,7 +185,7 @@ def _write_notes_in_place(root: Any) -> None:
 
 
 def convert(data: bytes, filename: str, media_type: str) -> Any:
-    """Return xberg's HTML document. Raises: DocumentRejected if xberg cannot read the file."""
+    """Return the file as an HTML document, made by xberg. Raises: DocumentRejected if xberg cannot read the file."""
     file = xberg.ExtractInput(
         kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename
     )

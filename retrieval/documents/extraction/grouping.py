@@ -1,4 +1,4 @@
-"""Group consecutive items, such as lines of a row or rows of a table. PURE."""
+"""Group consecutive items, such as the lines of a row or the rows of a table. PURE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ T = TypeVar("T")
 
 
 def group_consecutive(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Return consecutive items in groups. An item for which ``belongs(group, item)`` is False begins a new group."""
+    """Return the items in groups.
+
+    An item begins a new group if ``belongs(group, item)`` is False for the last group.
+    """
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):

@@ -12,7 +12,7 @@ from lxml import etree
 
 from retrieval.documents.extraction.decoding import decode, make_canonical
 from retrieval.documents.extraction.markdown import build_markdown_text
-from retrieval.documents.extraction.numbering import show_count
+from retrieval.documents.extraction.numbering import format_list_number
 from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
@@ -20,17 +20,16 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, S
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
-# An element with one of these tags is the main one if it has at least this share of the page's letters outside links.
-# The share is higher for an article, because a page may have several articles.
+# An element with one of these tags is the main content if it has at least this share of the letters outside links. The
+# share is higher for an article, because a page may have several articles.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# Words outside the main element are reported if there are at least this many, and if they are at least this share of
-# all words.
+# If at least this number and this share of the words are outside the main content, they are reported as left out.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of small parts that belong to the site and not to the page. _LINKED_PART is used only for parts that are
+# Class names of elements that belong to the site and not to the page. _LINKED_PART is only used for elements that are
 # mostly links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
@@ -43,7 +42,7 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A <noscript> with fewer words than this usually only says that JavaScript is needed.
+# A <noscript> element with fewer words than this usually only says that JavaScript is needed.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 _LONGEST_LABEL = 12
@@ -52,9 +51,10 @@ _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
 # A table that contains another table is only layout if one of its cells has more letters than this.
 _LONGEST_CELL = 300
-# Each entry of a definition list becomes a list item if all definitions are shorter than this and have one paragraph.
+# A definition list becomes a list of items if each definition is shorter than this and has one paragraph.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has at least this many links and this share of linked letters. Its title is at most this long.
+# A table of contents has at least this many links, and this share of its letters is in links. Its title is at most this
+# long.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -66,7 +66,7 @@ _SENTENCE = frozenset(
     ("p", "li", "td", "th", "dt", "dd", "label", "legend", "caption", "figcaption", "summary", "span")
 )
 _SENTENCE |= HEADINGS.keys()
-# The text of a picture within a sentence, such as a key or a smiley, is at most this long.
+# Longest description of a picture within a sentence, such as a key or a smiley.
 _LONGEST_SIGN = 12
 # A button with at least this many words may be a question. "Copy" and "Read more" have fewer words.
 _FEWEST_QUESTION_WORDS = 3
@@ -75,7 +75,7 @@ _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
 _MARK = re.compile(r"[\w.,+*†‡§−–/\[\] -]{1,40}")
-# After these characters a superscript is the beginning of a word.
+# A superscript after one of these characters begins a word.
 _BEFORE_WORDS = "([{/\u2044^«“‘"
 _NOTE_MARK = re.compile(r"\[?(?:\d{1,3}|[a-z*†‡])\]?")
 _ITEM_BEGINS = re.compile(r"\n *(?:-|\d+\.) \Z")
@@ -93,10 +93,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def read_page(source: str, filename: str) -> ExtractedText:
-    """Return the page's text.
-
-    Raises: DocumentRejected if the page has no elements, or only links.
-    """
+    """Return the page's text. Raises: DocumentRejected if the page has no elements, or only links."""
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
@@ -121,7 +118,7 @@ def convert_html(root: etree._Element) -> str:
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     _write_frames(root)
-    unread = _drop_unseen(root)
+    unread = _drop_invisible_elements(root)
     _tidy(root)
     main = _find_main(root)
     titles = root.findall(".//h1")
@@ -138,9 +135,11 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """Return the root of the page; None for an empty page. Raises: DocumentRejected if the parser would lose words."""
-    # A page with unclosed tags may have more than 255 levels of elements. The parser drops deeper elements unless
-    # huge_tree is set.
+    """Return the page's root element; None for an empty page.
+
+    Raises: DocumentRejected if the parser would lose words.
+    """
+    # Unclosed tags may nest elements more than 255 levels deep. Without huge_tree, the parser drops the deeper ones.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
@@ -161,7 +160,7 @@ def _write_frames(root: etree._Element) -> None:
             template.tag = "div"
 
 
-def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
+def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
     tabs = _find_tabs(root)
     opened = find_opened_elements(root)
     _name_panels(root, tabs)
@@ -177,7 +176,7 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
             gone.add(element)
             continue
         is_out = element.tag in _DROPPED
-        if not is_out and _is_furniture(element, letters[element], linked[element], most):
+        if not is_out and _belongs_to_site(element, letters[element], linked[element], most):
             unread["outside"] += [_read_unlinked_text(element)] * (element.tag in _PARTS)
             is_out = True
         if not is_out and is_hidden(element) and element not in opened:
@@ -197,16 +196,16 @@ def _drop_unseen(root: etree._Element) -> dict[str, list[str]]:
     return unread
 
 
-def _is_furniture(element: etree._Element, letters: int, linked: int, most: float) -> bool:
+def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: float) -> bool:
     """Return whether an element belongs to the site and not to the page, such as a menu.
 
-    An aside belongs to the page, unless it is mostly links or has class names of the site's parts.
+    An aside belongs to the page, unless it is mostly links or has a class name of the site's parts.
     """
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # An id may come from the text of a heading, so it is only used for an element without a heading.
+    # An id may be made from a heading's text, so it only counts for an element without a heading.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -262,11 +261,8 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
             _drop(tab)
 
 
-def _drop_contents(root: etree._Element) -> None:
-    """Remove tables of contents, because they repeat the headings.
-
-    A list of links before the first heading is treated as a menu, and removed too.
-    """
+def _drop_tables_of_contents(root: etree._Element) -> None:
+    """Remove tables of contents, which repeat the headings, and menus: lists of links before the first heading."""
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
@@ -289,7 +285,7 @@ def _drop_contents(root: etree._Element) -> None:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # If the rest of the parent is only the title of the table of contents, the parent is removed too.
+                # If only the title of the table of contents remains in the parent, the parent is removed too.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
@@ -340,15 +336,15 @@ def _drop_page_links(root: etree._Element) -> None:
 def _tidy(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
-            # A browser shows elements that are misplaced in a table before the table.
+            # Elements that a table may not contain are moved before it, where a browser shows them.
             table.addprevious(stray)
-    _drop_contents(root)
+    _drop_tables_of_contents(root)
     _drop_page_links(root)
     _write_pictures(root)
     _write_fields(root)
     _write_formulas(root)
-    _write_marks(root)
-    _open_boxes(root)
+    _mark_superscripts(root)
+    _replace_layout_tables(root)
     _write_definitions(root)
     _spread_merged_cells(root)
 
@@ -420,8 +416,8 @@ def _bracket(words: str) -> str:
     return words if len(words) == 1 or words.isalnum() else f"({words})"
 
 
-def _write_marks(root: etree._Element) -> None:
-    """Write superscripts and subscripts so that they change no number: ``10^6``, ``$320 [1]``, but ``H2O``."""
+def _mark_superscripts(root: etree._Element) -> None:
+    """Mark superscripts and subscripts that would change a number: ``10^6``, ``$320 [1]``, but ``H2O``."""
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]
@@ -461,8 +457,8 @@ def _read_text_before(element: etree._Element) -> str:
     return parent.text or ("" if parent.tag in _BLOCKS else _read_text_before(parent))
 
 
-def _open_boxes(root: etree._Element) -> None:
-    """Replace tables that are only layout (they contain tables, or have one column) by blocks of text."""
+def _replace_layout_tables(root: etree._Element) -> None:
+    """Replace tables that are only layout by blocks of text. They contain other tables, or have one column."""
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()
@@ -560,7 +556,7 @@ def _read_number(element: etree._Element, name: str) -> int | None:
 
 
 def _drop(element: etree._Element) -> None:
-    """Remove ``element``, and keep the text after it, which lxml stores in the element."""
+    """Remove an element, but keep the text after it, which lxml stores in the element."""
     _replace(element, "")
 
 
@@ -620,7 +616,6 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
     elif tag == "pre":
         for part in element.iter("br", "div", "p", "li"):
-            # Each of these elements is a line of code.
             part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
         code = "".join(map(str, element.itertext())).strip("\n")
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
@@ -661,7 +656,7 @@ def _make_item_sign(item: etree._Element) -> str:
         form = _LIST_FORMS.get(parent.get("type", ""))
         if style:
             form = f"{style[1].lower()}{'Roman' if style[2] else 'Letter'}"
-        sign = f"- {show_count(number, form)}." if form else f"{number}."
+        sign = f"- {format_list_number(number, form)}." if form else f"{number}."
     return "   " * sum(1 for _ in item.iterancestors("li")) + sign
 
 

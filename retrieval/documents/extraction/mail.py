@@ -43,7 +43,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_tit
 from retrieval.text.word_lists import fill_in
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Lines that Markdown would read as headings or code.
+# Lines of "-" or "=", which Markdown would read as marks of headings.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
@@ -54,18 +54,18 @@ _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
-# The name of an attachment without the quotation marks that the standard requires.
+# The name of an attachment without the required quotation marks.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# In a mailbox, a line with sender and time precedes each message.
+# In a mailbox, such a line with sender and time precedes each message.
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
 _COMPRESSED = "x-compressed-rtf"
-# A space at the end of a line joins the next line (RFC 3676), except in quotations and before a signature.
+# A line that ends with a space continues on the next line (RFC 3676), except in quotations and before a signature.
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
-# Exceptions that the TNEF library raises for damaged data.
+# Exceptions of the library for TNEF (winmail.dat) if data are damaged.
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -81,11 +81,11 @@ _POLICY = email.policy.default.clone(
     header_factory=lambda name, value: _registry(name, replace_unknown_encodings(value))
 )
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain-text form of a mail up to this length that mentions HTML or a browser only refers to the HTML form.
+# A plain-text form with at most this many words that mentions HTML or a browser only refers to the HTML form.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# One form of a mail (text or HTML) is enough if it lacks at most this share or this number of the other form's words.
-# Otherwise both forms are used.
+# A mail often has a text form and an HTML form. One is enough if it lacks at most this share, or this number, of the
+# words of the other form. Otherwise both are used.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -94,14 +94,14 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail writes the message's length before the message, and notes of its own after it.
+    # Apple Mail writes the length of the message before it, and notes of its own after it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the mailbox's messages, each of which becomes a document; for a single message, its text."""
+    """Return a list of the messages in the mailbox, each of which becomes a document; for one message, its text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -161,7 +161,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Record the attachments that the HTML form shows, such as logos. No documents are made of them."""
+        """Record which attachments the HTML form of the mail shows, such as logos. They do not become documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -216,7 +216,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # The text is escaped, because Markdown would find headings and code in plain text.
+        # Markdown would find headings and code in plain text, so their marks are escaped.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
@@ -228,7 +228,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Add the form of the mail with most words, or two forms if each has words that the other lacks."""
+        """Add the text form or HTML form of the mail: the one with most words, or both if each lacks many words."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -261,7 +261,6 @@ class _MailReader:
             subject = _read_header(_parse(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
-            # delivery reports
             reports = part.get_payload() if part.is_multipart() else []
             self._add_text("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
@@ -374,7 +373,7 @@ def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # If semicolons separate the addresses, the library returns only the first address.
+        # For addresses that are separated by semicolons, the library returns only the first.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # the library's parsers raise these for damaged headers
         text = raw
@@ -382,10 +381,10 @@ def _read_header(message: EmailMessage, name: str) -> str:
 
 
 def _read_text(part: Any, filename: str) -> str:
-    # Unless decode is True, `get_payload` uses any Python codec that the mail names.
+    # With decode=False, `get_payload` would use any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
     if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
-        # The mail declares base64, but its words are not encoded.
+        # The mail declares base64, but is not encoded.
         payload = sent.encode("utf-8", "surrogateescape")
     is_html = part.get_content_subtype() == "html"
     text = decode(payload, filename, html=is_html, label=part.get_content_charset() or "") if payload.strip() else ""
@@ -402,7 +401,7 @@ _MOST_DEPTH = 4
 
 
 class _Embedded(oxmsg.Message):
-    """An Outlook message that is attached to another message. Its header of properties is shorter."""
+    """An Outlook message that is attached to another message. Its property header is shorter than usual."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
@@ -482,7 +481,7 @@ def _decompress(rich: bytes) -> bytes:
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:
-        # the library raises no narrower exception
+        # the library raises only this general exception
         raise DocumentRejected("message.rtf is damaged.") from error
 
 

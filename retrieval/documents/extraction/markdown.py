@@ -37,7 +37,7 @@ def build_markdown_text(text: str, title: str = "", media_type: str = "") -> Ext
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """Return the ``key: value`` lines of YAML or TOML front matter, and the offset of the text after it.
+    """Return the ``key: value`` lines of YAML or TOML front matter, and the offset of the text after them.
 
     Nested values, lists and multi-line strings are left out.
     """
@@ -53,9 +53,9 @@ def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
 
 
 def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
-    """Return the headings of Markdown ``text`` from ``body_start`` on, and the blocks to keep whole in a passage."""
+    """Return the headings of Markdown ``text`` after ``body_start``, and the blocks that a passage must not split."""
     parser = MarkdownIt("commonmark").enable("table")
-    # The inline pass is not needed, and would double the time.
+    # The parser's inline pass is not needed, and would double the time.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
     starts = find_line_starts(text)
@@ -75,7 +75,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """Return the only heading of the highest level, or a heading of level 1 at the start; otherwise ""."""
+    """Return the title: the only heading of the highest level, or a heading of level 1 at the start; otherwise ""."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

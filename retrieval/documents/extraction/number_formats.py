@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# Tokens of a format: quoted or escaped text; a space; a colour, condition or currency; a placeholder for a part of the
-# value; any other character.
+# The parts of a number format: quoted or escaped text; a space; a colour, condition or currency; a placeholder for
+# digits or a part of a date; any other character.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",
@@ -39,7 +39,7 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """A token of a spreadsheet's number format. The ``kind`` "elapsed" is a time that may exceed 24 hours."""
+    """A part of a spreadsheet's number format. The ``kind`` "elapsed" is a duration, which may exceed 24 hours."""
 
     kind: str
     words: str
@@ -76,7 +76,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
-        # The format shows zero only as a sign such as a dash, so zero is shown in the format of positive numbers.
+        # The format shows zero without a digit, for example as a dash. Zero is then shown like a positive number.
         return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
@@ -135,7 +135,7 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Text in the format becomes private-use characters, so that only placeholders and signs are found in the pattern.
+    # Text in the format is replaced by private-use characters, so that the patterns below find only placeholders.
     # Digits stay, because they may be the denominator of a fraction.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
@@ -193,7 +193,7 @@ def _show_whole(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits
-    # The first placeholder takes all digits that have no placeholder of their own. From the first 0 on, each
+    # The first placeholder takes all digits that have no placeholder of their own. After the first 0 in the format, a
     # placeholder without a digit shows 0.
     filled = digits.rjust(count)
     pieces = iter([filled[: len(filled) - count + 1], *filled[len(filled) - count + 1 :]])
@@ -207,7 +207,6 @@ def _show_whole(digits: str, pattern: str) -> str:
 
 
 def _show_moment(value: date | time | timedelta, tokens: Sequence[_Token]) -> str:
-    """Return a date, time or duration as text. A date with month and year is in ISO 8601."""
     if isinstance(value, time):
         value = datetime.combine(_DAY_ZERO, value.replace(tzinfo=None))
     if isinstance(value, date):

@@ -47,7 +47,7 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A list definition may have no levels of its own. It then names the style that has them.
+        # A list definition without levels names the style that has them.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
@@ -89,7 +89,7 @@ class Numbering:
         return None
 
     def find_place(self, paragraph: Any) -> tuple[str, int] | None:
-        """Return the id of the paragraph's list and its level, from 0; None if it is in no list."""
+        """Return the id of the paragraph's list, and its level from 0; None if it is in no list."""
         properties = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
         by_style = self._styles.get(_read_value(paragraph.find(qn("w:pPr")), "w:pStyle"))
         if properties is None:
@@ -99,7 +99,10 @@ class Numbering:
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the paragraph's level and number; the number of a bullet is empty. None if it is in no list."""
+        """Return the level and number of the next paragraph; None if it is in no list.
+
+        The number of a bullet is empty.
+        """
         place = self.find_place(paragraph)
         if place is None:
             return None
@@ -108,7 +111,7 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list's own start values are used once, at its first paragraph.
+            # A list may set its first numbers itself. This happens once, at its first paragraph.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
@@ -129,7 +132,7 @@ class Numbering:
             level = int(match[1]) - 1
             value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
             form = _read_value(levels.get(level), "w:numFmt")
-            return show_count(value, "decimal" if is_legal and form != "decimalZero" else form)
+            return format_list_number(value, "decimal" if is_legal and form != "decimalZero" else form)
 
         return at, _PLACE.sub(show, pattern).strip()
 
@@ -155,8 +158,8 @@ def _write_letters(value: int) -> str:
     return chr(97 + (value - 1) % 26) * (1 + (value - 1) // 26) if 0 < value < 1000 else str(value)
 
 
-def show_count(value: int, form: str) -> str:
-    """Return a number in a numbering format of Word, such as "lowerRoman". An unknown format gives digits."""
+def format_list_number(value: int, form: str) -> str:
+    """Return a number as text in a numbering format of Word, such as "lowerRoman"; digits if the format is unknown."""
     return _FORMS.get(form, str)(value)
 
 

@@ -1,4 +1,4 @@
-"""Read content that Word and PowerPoint store alike: charts, diagrams, equations, superscripts. PURE."""
+"""Read content that Word and PowerPoint store in the same way: charts, diagrams, equations, superscripts. PURE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.text.word_lists import fill_in
 Element = etree._Element
 
 _TYPES = "[Content_Types].xml"
-# Content types of templates, slide shows and files with macros.
+# Content types of templates, slide shows and files with macros, which the libraries refuse.
 _VARIANT = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
     rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
@@ -32,7 +32,7 @@ _PLAIN_TYPES = {
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",
 }
-# Strict OOXML (ISO 29500) has namespaces of its own. The libraries can only read the namespaces of transitional OOXML.
+# Files in strict OOXML (ISO 29500) use other namespaces, which the libraries cannot read.
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
@@ -87,10 +87,10 @@ def name(prefixed: str) -> str:
 
 
 def choose_alternatives(root: Element) -> None:
-    """Replace each alternative content by its first choice, because the fallback has the same words."""
+    """Keep the first choice of each AlternateContent element, and remove the fallback, which has the same words."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        # For an emoji, the choice contains a code, and the fallback the character.
+        # For an emoji, the choice has a code, and the fallback the character. So the fallback is kept.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
         choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
@@ -112,14 +112,14 @@ def is_page_number(words: str) -> bool:
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
 
-# Signs that a program, and not the author, wrote the description of a picture.
+# Words which show that a program, and not the author, wrote the description of a picture.
 _MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
 
 
 def describe_picture(description: str | None) -> str:
-    """Return a picture's description as a line of text; empty if the author did not write one."""
+    """Return a line of text for a picture's description; empty if the author did not write one."""
     words = " ".join((description or "").split())
     if len(words.split()) < _FEWEST_WORDS or _MADE_UP.search(words) or _FILE_NAME.fullmatch(words):
         return ""
@@ -127,7 +127,7 @@ def describe_picture(description: str | None) -> str:
 
 
 def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
-    """Return the embedded files of these parts. Objects of other programs are recorded as left out."""
+    """Return the files that are embedded in the document. Objects of other programs are recorded as left out."""
     members = Members(filename, limits)
     seen: set[str] = set()
     for part in parts:
@@ -148,7 +148,7 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
-    """Return a chart's title and its values: a header row, then one row for each category. Columns are series."""
+    """Return a chart's title and its values as a table: a header, a row for each category, a column for each series."""
     titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
@@ -160,7 +160,7 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
         for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
-            # Series with different x values get rows of their own.
+            # A series whose x values differ from those of the others gets rows of its own.
             behind = max(names) + 1
             own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
         names = {**own, **names}
@@ -206,8 +206,8 @@ _NUMBER = re.compile(r"[-−+]?\d+(?:[.,]\d+)*")
 _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  # noqa: SIM905
 
 
-def mark_raised(before: str, words: str) -> str:
-    """Return the superscript ``words`` as plain text after the text ``before``.
+def write_superscript(before: str, words: str) -> str:
+    """Return superscript ``words`` as plain text, so that they do not change the text ``before``.
 
     A number or a single letter gets a mark: 10^6, $320^1, Total^a. Other words do not: 1st, Acme™.
     """
@@ -219,8 +219,8 @@ def mark_raised(before: str, words: str) -> str:
     return f"^{words}" if _NUMBER.fullmatch(mark) or (len(mark) == 1 and mark.isalnum()) else words
 
 
-def mark_lowered(before: str, words: str) -> str:
-    """Return the subscript ``words`` as plain text. A number after a digit gets a mark: 10_2, but H2O."""
+def write_subscript(before: str, words: str) -> str:
+    """Return subscript ``words`` as plain text. A number after a digit gets a mark: 10_2, but H2O."""
     return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.office_xml import is_page_number
-from retrieval.documents.extraction.opendocument_parts import Numbers, prepare
+from retrieval.documents.extraction.opendocument_parts import Numbers, add_generated_text
 from retrieval.documents.extraction.opendocument_sheet import (
     NAMESPACES,
     Element,
@@ -22,7 +22,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# These elements are skipped. They repeat headings, or contain deleted text, comments or the notes of a slide.
+# Skipped elements. They repeat headings, or contain deleted text, comments or the notes of a slide.
 _PASSED_OVER = frozenset(
     map(
         name,
@@ -46,7 +46,7 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
     writer = MarkdownWriter(filename, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         styles = _read_part(archive, "styles.xml")
-        prepare(root, archive)
+        add_generated_text(root, archive)
     body = root.find(f".//{name('office:text')}")
     if body is not None:
         _Body(root, writer, styles).write(body)
@@ -60,7 +60,7 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
     writer = MarkdownWriter(filename, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         body = _Body(root, writer, _read_part(archive, "styles.xml"))
-        prepare(root, archive)
+        add_generated_text(root, archive)
     not_shown = find_styles(root, "style:drawing-page-properties", "presentation:visibility", "hidden")
     hidden = []
     for number, page in enumerate(root.findall(".//draw:page", NAMESPACES), start=1):

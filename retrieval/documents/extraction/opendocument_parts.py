@@ -1,4 +1,4 @@
-"""Add text to OpenDocument paragraphs for numbers, formulas, charts, form fields and superscripts."""
+"""Add text to OpenDocument paragraphs for list numbers, formulas, charts, form fields and superscripts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.numbering import show_count
-from retrieval.documents.extraction.office_xml import mark_lowered, mark_raised
+from retrieval.documents.extraction.numbering import format_list_number
+from retrieval.documents.extraction.office_xml import write_subscript, write_superscript
 from retrieval.documents.extraction.opendocument_sheet import Element, name
 
 _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
@@ -52,7 +52,7 @@ class Numbers:
             return ""
         shown = int(self._attribute(levels, level, "text:display-levels") or 1)
         parts = [
-            show_count(counts.get(at, 1), _FORMS.get(form, form))
+            format_list_number(counts.get(at, 1), _FORMS.get(form, form))
             for at in range(max(1, level - shown + 1), level + 1)
             if (form := self._attribute(levels, at, "style:num-format"))
         ]
@@ -64,8 +64,8 @@ class Numbers:
         return (levels[level].get(name(attribute)) or "") if level in levels else ""
 
 
-def prepare(root: Element, archive: zipfile.ZipFile) -> None:
-    """Add text for formulas, charts and form fields to the paragraphs, and remove hidden text."""
+def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
+    """Add text for formulas, charts and form fields to the paragraphs of a document, and remove hidden text."""
     raised, lowered, unseen = _find_styles(root)
     for element in list(root.iter(name("text:span"), name("text:p"), name("text:h"))):
         if element.get(name("text:style-name")) in unseen:
@@ -86,7 +86,7 @@ def prepare(root: Element, archive: zipfile.ZipFile) -> None:
     for place in list(root.iter(name("draw:object"))):
         _write_object(place, archive)
     for paragraph in root.iter(name("text:p"), name("text:h")):
-        _set_off_marks(paragraph, raised, lowered)
+        _mark_superscripts(paragraph, raised, lowered)
 
 
 def _find_styles(root: Element) -> tuple[set[str | None], set[str | None], set[str | None]]:
@@ -142,7 +142,7 @@ def _replace(element: Element, words: str) -> None:
         parent.replace(element, span)
 
 
-def _set_off_marks(paragraph: Element, raised: set[str | None], lowered: set[str | None]) -> None:
+def _mark_superscripts(paragraph: Element, raised: set[str | None], lowered: set[str | None]) -> None:
     if not raised and not lowered:
         return
     before = ""
@@ -152,7 +152,7 @@ def _set_off_marks(paragraph: Element, raised: set[str | None], lowered: set[str
             continue
         style = element.get(name("text:style-name")) if element.tag == name("text:span") else None
         if style in raised and element.text:
-            element.text = mark_raised(before, element.text)
+            element.text = write_superscript(before, element.text)
         elif style in lowered and element.text:
-            element.text = mark_lowered(before, element.text)
+            element.text = write_subscript(before, element.text)
         before += element.text or ""

@@ -43,7 +43,7 @@ def name(prefixed: str) -> str:
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
 
-# Comments, tracked deletions and descriptions of pictures are not text of the document. Tables are read separately.
+# Elements that are skipped: comments, tracked deletions and descriptions of pictures. Tables are read separately.
 _NOT_READ = frozenset(
     map(
         name,
@@ -53,7 +53,7 @@ _NOT_READ = frozenset(
 
 
 def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[Element, str]:
-    """Return the root and the title of an OpenDocument file.
+    """Return the root element and the title of an OpenDocument file.
 
     Raises: DocumentRejected if it is encrypted or too large.
     """
@@ -77,7 +77,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the element's text with single spaces, line breaks, and footnotes in parentheses."""
+    """Return the element's text with single spaces and line breaks. Footnotes are in parentheses."""
     return _SPACES.sub(" ", make_canonical("".join(_read_pieces(element)))).strip()
 
 
@@ -105,7 +105,7 @@ def _read_pieces(element: Element) -> Iterator[str]:
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """Return the table's rows, also those in groups, but not those of tables in its cells."""
+    """Return the table's rows, including rows in groups, but not the rows of tables in its cells."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 
@@ -187,7 +187,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    """Return whether a user hid the row or column. A filter or a collapsed group does not count."""
+    """Return whether a user hid the row or column. It is not hidden if a filter or a collapsed group hides it."""
     is_collapsed = element.get(name("table:visibility")) == "collapse"
     return is_collapsed and next(element.iterancestors(name(group)), None) is None
 
@@ -224,7 +224,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the number in ``shown``, written with a decimal point, that equals ``value``; empty if none does."""
+    """Return the number in the text ``shown`` that equals ``value``, with a decimal point; empty if none does."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]

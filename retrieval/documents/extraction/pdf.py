@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines whose heights differ by at most this many points are at the same height.
+# Lines whose heights on the page differ by at most this many points count as equally high.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -48,18 +48,19 @@ _MOST_NUMBERS = 5
 _Shape = tuple[str, str]
 
 
-def drop_furniture(pages: Sequence[PrintedPage]) -> None:
-    """Remove running headers and footers from ``pages``.
+def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
+    """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged.
 
-    The two highest and lowest lines of a page may be running lines. They are removed if most pages repeat them, apart
-    from a number that increases with the pages. A line with a space between it and the text is removed if most pages
-    have such a line at this height, and a few pages repeat it. Fewer than four pages stay unchanged.
+    Only the two highest and the two lowest lines of a page are checked. A line is removed in two cases:
+
+    - Most pages repeat it. A number in it may increase with the pages.
+    - There is a space between it and the text, most pages have such a line at this height, and a few repeat it.
     """
     if len(pages) < _FEWEST_PAGES:
         return
     seen: Counter[_Shape] = Counter()
     places: Counter[tuple[str, int]] = Counter()
-    edges = [_find_edges(page, index) for index, page in enumerate(pages)]
+    edges = [_find_edge_lines(page, index) for index, page in enumerate(pages)]
     for found in edges:
         seen.update({shape for _, shapes, _ in found for shape in shapes})
         places.update({place for _, _, place in found if place})
@@ -79,10 +80,10 @@ def drop_furniture(pages: Sequence[PrintedPage]) -> None:
         page.lines = left or page.lines
 
 
-def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the highest and lowest lines of a page with their shapes (see ``_list_shapes``).
+def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
+    """Return the two highest and two lowest lines of a page, with the texts of :func:`_list_comparable_texts`.
 
-    If a space separates a line from the text, the line's height on the page is returned too.
+    If a space separates a line from the text, its height on the page follows, otherwise None.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -100,14 +101,17 @@ def _find_edges(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_
             )
             is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
             place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_list_shapes(edge, line.text, index)), place))
+            found.append((line, list(_list_comparable_texts(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the line's text, and its text with each number minus the page index, to compare pages."""
+def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
+    """Return texts by which lines of different pages are compared: the text, and the text without growing numbers.
+
+    In the second one, the index of the page is subtracted from each number.
+    """
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -120,7 +124,7 @@ def _list_shapes(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# Fewer bookmarks than this are used only if no headings are found in the text.
+# If a file has fewer bookmarks, headings that are found in the text are preferred.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]
@@ -133,7 +137,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF. For the pages in ``recognised``, the text of OCR replaces the file's own.
+    """Return the text of a PDF. For pages in ``recognised``, the text of OCR replaces the file's own.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -150,7 +154,7 @@ def extract_pdf(
             *leave_out("form", (), int(added.is_xfa_form())),
         )
     lines = [line for page in pages for line in page.lines]
-    drop_furniture(pages)
+    drop_running_lines(pages)
     join_tables(pages)
     text, places, headings = compose_text(pages)
     kept = {id(line) for page in pages for line in page.lines}
@@ -162,7 +166,6 @@ def extract_pdf(
         text,
         title=title or find_largest_heading(pages),
         unread_pages=unread,
-        # Headings found by the size of fonts are less certain than bookmarks.
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.found,
@@ -172,7 +175,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a PDF file. Only one thread of a process may do it, because pdfium is not thread-safe."""
+    """Open a PDF file for a block. Only one thread of a process may do this, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -200,7 +203,6 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 def _read_pages(
     document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
-    """Return the pages, the numbers of the pages that need OCR, and the words of the other pages."""
     pages: list[PrintedPage] = []
     unread: list[int] = []
     written: list[str] = []

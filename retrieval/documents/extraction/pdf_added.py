@@ -1,4 +1,4 @@
-"""Read form fields, notes, attached files and layers of a PDF. Runs in the sandbox, in one thread."""
+"""Read form fields, notes, attached files and layers of a PDF. Runs in the sandbox process, in one thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pypdfium2.raw as pdfium_c
 
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.decoding import make_canonical
-from retrieval.documents.extraction.printed import PrintedPage, place_text, turn_box
+from retrieval.documents.extraction.printed import PrintedPage, insert_text_at, turn_box
 from retrieval.text.extracted import LeftOut, leave_out
 
 _TICKED, _EMPTY = "☒", "☐"
@@ -31,7 +31,7 @@ _INVISIBLE = 3
 
 
 class Added:
-    """Collects the content of a PDF outside the text of its pages. It must be created before a page is loaded.
+    """Collects the content of a PDF outside the text of its pages. Create it before a page is loaded.
 
     Attached files are added to ``members``, unless it is None.
     """
@@ -42,7 +42,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Objects in nested forms do not name their layer. So if the file has layers, each object is checked.
+        # An object in nested forms does not name its layer. So in a file with layers, each object is checked.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -64,7 +64,7 @@ class Added:
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Insert the page's form values and drawn notes into the lines of ``printed``, at their positions."""
+        """Insert the values of form fields, and drawn notes, into the lines of ``printed`` at their positions."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:
@@ -93,7 +93,7 @@ class Added:
             box = (sides.left - left, top - sides.top, sides.right - left, top - sides.bottom)
             turned = (page.get_rotation() - printed.turned) % 360
             self.texts.append(text)
-            place_text(printed.lines, text, turn_box(box, turned, printed.width, printed.height))
+            insert_text_at(printed.lines, text, turn_box(box, turned, printed.width, printed.height))
         elif kind not in _NO_COMMENT:
             self.comments += 1
 

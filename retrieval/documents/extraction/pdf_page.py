@@ -1,4 +1,4 @@
-"""Read the lines of a PDF page with the box of each character. Runs in the sandbox, in one thread."""
+"""Read the lines of a PDF page with the box of each character. Runs in the sandbox process, in one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 # Codes of pdfium for a hyphen at the end of a line.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# Ligatures of TeX fonts that lack a map to Unicode: encoding OT1, then T1.
+# Codes of ligatures in TeX fonts without a map to Unicode: encoding OT1, then T1.
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
@@ -27,9 +27,9 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # A gap of at least this many line heights separates parts of a line.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A superscript or subscript has at most _MARK_SIZE times the height of the other characters of its line. It is above
-# the base line by at least _RAISED times their height, or below the base line by at least -_LOWERED times their height.
-# The base line is above the lower side of a character by _DESCENT times its height.
+# All in heights of the other characters of the line. A superscript or subscript is at most _MARK_SIZE high. A
+# superscript is at least _RAISED above the base line, a subscript at least -_LOWERED below it. The base line is
+# _DESCENT above the lower side of a character's box.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -68,7 +68,7 @@ class _Writer:
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
         # ``_marks`` has 1 for each superscript, -1 for each subscript, and 0 for each other character. ``_base`` is the
-        # last of the other characters.
+        # last character that is neither.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -77,25 +77,25 @@ class _Writer:
 
     def add(self, character: str, box: Box, index: int) -> None:
         mark = self._find_mark((box, index), self._base) if self._boxes else 0
-        # The number of a footnote is a superscript before the note's first word.
+        # Small characters before a larger one are the number of a footnote, at the start of the note.
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
-        # pdfium reports the end of a line before and after a superscript, although the line continues.
+        # pdfium reports the end of a line at a superscript, although the line continues.
         if self.may_end and not ((mark or any(self._marks[-1:])) and self._continues_line(box)):
             self.end_line()
         is_to_left = character >= "\u0590" and _TO_LEFT.match(character) is not None
         if self._boxes:
             last = self._boxes[-1]
             height = max(last[3] - last[1], 1.0)
-            # After a superscript, the line continues at the height that it had before the superscript.
+            # After a superscript, the line continues at the height before it.
             base, middle = self._base[0], box[1] + box[3]
             rise = min(abs(middle - last[1] - last[3]), abs(middle - base[1] - base[3])) / 2
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, numbers run from left to right. So the next digit is up to a number's
-                # length away.
+                # In text from right to left, numbers run from left to right. So the first digit of a number is further
+                # left than the next character would be.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -178,7 +178,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
     """Return the text of a line, and the boxes of its characters.
 
-    A superscript that would change the word or number before it is written as ``^1``, a subscript number after a digit
+    A superscript is written as ``^1`` if it would change the word or number before it, a subscript number after a digit
     as ``_1``.
     """
     if not any(marks):
@@ -209,7 +209,7 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 
 
 def read_page(page: Any) -> PrintedPage:
-    """Return the page with its lines in the order of the file, which may not be the reading order."""
+    """Return the page with its lines in the order of the file. This may not be the reading order."""
     left, bottom, right, top = page.get_bbox()
     size = max(right - left, 1.0), max(top - bottom, 1.0)
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
@@ -237,7 +237,7 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            # If the font has no height, pdfium returns the box of the drawn glyph.
+            # For a font without a height, pdfium returns the box of the drawn character.
             if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
@@ -261,7 +261,7 @@ def read_page(page: Any) -> PrintedPage:
 
 
 def _measure_angle(textpage: Any, index: int) -> int:
-    """Return by how many degrees the page must be turned clockwise to make the character upright."""
+    """Return how many degrees the page must be turned clockwise to make the character upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
@@ -286,9 +286,9 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def needs_ocr(page: Any, printed: PrintedPage) -> bool:
-    """Return whether a page needs OCR: it is a scan, has drawn letters, or fonts whose text cannot be read.
+    """Return whether a page needs OCR: it is a scan, or has drawn letters, or fonts whose text cannot be read.
 
-    If its text cannot be read, the page's lines are removed.
+    In the last case, its lines are removed from ``printed``.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -297,7 +297,7 @@ def needs_ocr(page: Any, printed: PrintedPage) -> bool:
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
-    # A page with few letters is a scan if a picture covers it, because the letters may be only a stamp.
+    # A page with few letters is a scan if a picture covers it. The letters may be only a stamp.
     images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height
@@ -305,16 +305,16 @@ def needs_ocr(page: Any, printed: PrintedPage) -> bool:
 
 
 def _is_garbled(text: str, unmapped: float) -> bool:
-    """Return whether the characters form no words, because the font's character map is missing or wrong.
+    """Return whether a text has no words, because the font's map of characters is missing or wrong.
 
-    ``unmapped`` is the share of characters that no map contains. Only Latin text is checked by its words. Of 2,000
-    readable pages, none was taken for garbled.
+    ``unmapped`` is the share of characters that this map lacks. Only for Latin letters, words are checked. None of
+    2,000 readable pages was judged as garbled.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Product codes and gene sequences have capitals, digits or few different letters. They are not garbled.
+    # Product codes and gene sequences are readable text: capitals, digits, or few different letters.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -24,11 +24,11 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     text, encoded = _ENCODED.subn("", _read_xml(data) or decode(data, filename))
     if encoded:
         return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
-    sections = find_underlined(text)
+    sections = find_underlined_headings(text)
     if media_type == RST or (sections and has_markup(text)):
         return build_markdown_text(to_markdown(text), media_type=RST)
-    sections = sections or find_headings(text)
-    # Only a heading at the start of the text can be its title.
+    sections = sections or find_unmarked_headings(text)
+    # A heading is the text's title if it is at the start.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
@@ -45,10 +45,10 @@ def _read_xml(data: bytes) -> str:
     return make_canonical("".join(line for line in lines if not line.endswith(": \n")))
 
 
-def find_underlined(text: str) -> list[Section]:
+def find_underlined_headings(text: str) -> list[Section]:
     """Return the underlined headings.
 
-    The first style of underline is level 1, the next new style level 2, and so on.
+    The first character used for underlines means level 1, the next new one level 2, and so on.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
@@ -64,11 +64,14 @@ def find_underlined(text: str) -> list[Section]:
     return sections
 
 
-def find_headings(text: str) -> list[Section]:
+def find_unmarked_headings(text: str) -> list[Section]:
     """Return the likely headings of text without markup; none if they are inconsistent.
 
-    A heading is a line between blank lines. It must be of one of these kinds: numbered, where numbers count up from 1;
-    in capitals, at least twice in the text; after two blank lines, at least three times.
+    A heading is a line between blank lines, of one of these kinds:
+
+    - numbered, if the numbers count up from 1
+    - in capitals, if there are at least two such lines
+    - after two blank lines, if there are at least three such lines
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]

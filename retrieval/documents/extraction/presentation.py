@@ -12,23 +12,23 @@ from pptx.oxml.ns import qn
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.decoding import make_canonical
-from retrieval.documents.extraction.numbering import show_count
+from retrieval.documents.extraction.numbering import format_list_number
 from retrieval.documents.extraction.office_xml import (
     choose_alternatives,
     collect_embedded,
     convert_to_plain_office,
     describe_picture,
-    mark_lowered,
-    mark_raised,
     name,
     read_chart,
     read_diagram,
     write_equation,
+    write_subscript,
+    write_superscript,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
 
-# Shapes whose heights differ by at most this (in EMU) are read from left to right.
+# Shapes whose tops differ by at most this (in EMU) are read from left to right.
 _SAME_HEIGHT = 300_000
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})
@@ -128,7 +128,7 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
 
 def _show_number(kind: str, count: int) -> str:
     form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
-    shown = show_count(count, form.get(kind[:7], ""))
+    shown = format_list_number(count, form.get(kind[:7], ""))
     return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."
 
 
@@ -145,5 +145,7 @@ def _read_paragraph(element: Any) -> str:
                 continue
             raised = int((properties.get("baseline") or "0").rstrip("%")) if properties is not None else 0
             text = child.text or ""
-            words += mark_raised(words, text) if raised > 0 else mark_lowered(words, text) if raised < 0 else text
+            words += (
+                write_superscript(words, text) if raised > 0 else write_subscript(words, text) if raised < 0 else text
+            )
     return words

@@ -1,4 +1,4 @@
-"""Describe the lines of printed pages, from PDF files or OCR, and sort them into reading order. PURE."""
+"""Describe the lines of printed pages (from PDF files or OCR), and sort them into reading order. PURE."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Box = tuple[float, float, float, float]
 
 @dataclass(slots=True)
 class PrintedLine:
-    """A printed line of a page. A line with wide gaps has one object for each part between the gaps.
+    """A printed line of a page, or a part of one between wide gaps.
 
     ``boxes`` has one box for each character of ``text``. ``size`` is the font size in points. If ``follows`` is true,
-    the part is on the same row as the part before it. If ``is_row`` is true, the text is a table row in Markdown.
+    the part is in the same row as the part before it. If ``is_row`` is true, the text is a table row in Markdown.
     """
 
     text: str
@@ -56,10 +56,11 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    The page is turned so that its text is upright; ``width`` and ``height`` are in points after this turn. ``turned``
-    is the number of degrees, clockwise, by which a viewer turns this upright page. ``unmapped`` is the share of
-    characters that the PDF does not map to Unicode, ``controls`` the share of control characters. ``aside`` has the
-    lines that run in another direction.
+    - ``width`` and ``height`` are in points, after the page was turned so that its text is upright.
+    - ``turned`` is how many degrees a viewer turns this upright page clockwise.
+    - ``unmapped`` is the share of characters that the PDF does not map to Unicode.
+    - ``controls`` is the share of control characters.
+    - ``aside`` has the lines that run in another direction.
     """
 
     width: float
@@ -73,7 +74,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Return the box after the page was turned clockwise. ``width`` and ``height`` are of the turned page."""
+    """Return the box after the page was turned clockwise. ``width`` and ``height`` are those of the turned page."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -111,10 +112,10 @@ _LONGEST_ENDING = 4
 
 
 def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
-    """Return whether the hyphen at the end of a line belongs to a compound word, and must not be removed.
+    """Return whether the hyphen at the end of a line belongs to a compound word, so that it must be kept.
 
     ``before`` is the line, ``cut`` the match of its last word, and ``rest`` the match at the start of the next line. No
-    program hyphenates a word that already has a hyphen, a word after its first letter, or between two equal vowels.
+    program breaks a word that already has a hyphen, or a word after its first letter, or between two equal vowels.
     """
     part, goes_on = cut[1], rest[0]
     return (
@@ -130,15 +131,15 @@ def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> 
 _LINE_HEIGHT = 14.0
 
 
-def place_text(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Insert ``text`` into a line at the height of ``box``, or as a new line above the lines that are lower."""
+def insert_text_at(lines: list[PrintedLine], text: str, box: Box) -> None:
+    """Insert ``text`` into the line at the height of ``box``. Without such a line, it becomes a line of its own."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
-        _place_row(lines, row, (box[0], box[1] + at * height, box[2], box[1] + (at + 1) * height))
+        _insert_row_at(lines, row, (box[0], box[1] + at * height, box[2], box[1] + (at + 1) * height))
 
 
-def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
+def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
     left, top, right, bottom = box
     beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
     near, at = min(
@@ -171,7 +172,7 @@ def _place_row(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 
 def _find_word_start(line: PrintedLine, left: float) -> int | None:
-    """Return the index of the first word to the right of ``left``; None if ``left`` is within a word.
+    """Return the index of the first word to the right of the position ``left``; None if a word covers the position.
 
     The index is 0 if ``left`` is outside the line.
     """
@@ -181,19 +182,19 @@ def _find_word_start(line: PrintedLine, left: float) -> int | None:
     return at if line.text[at - 1 : at] == " " else None
 
 
-# Running titles are at most this share of the page's height away from its top or bottom. Many programs write them
-# before or after all other lines of the page.
+# Running titles are within this share of the page's height from its top or bottom. In many files, they come before or
+# after all other lines of the page.
 _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
-# In a column, a line is at most this many font sizes below the line before it.
+# Largest distance between a line and the next line of its column, in font sizes.
 _CLOSE = 2.5
 _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """Return ``lines`` in reading order. Parts of a row are joined, unless a column ends between them."""
+    """Return ``lines`` in reading order. Parts of a row are joined, unless they are in different columns."""
     return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
 
 
@@ -223,7 +224,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Return the x position of the gap after the first column of prose; None if the page has one column."""
+    """Return the x position of the gap after the first column of text; None if the page has one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -277,7 +278,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
-    # A line that begins with a number does not show whether it continues a sentence.
+    # A line that begins with a number may begin a list item, so it does not show whether a sentence continues.
     pairs = [(line, below) for line, below in pairwise(column) if not below.text[:1].isdigit()]
     small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
     words = sum(len(line.text.split()) for line in column)

@@ -1,6 +1,6 @@
 """Find tables of printed pages, by their drawn lines or by the positions of their cells. PURE.
 
-If in doubt, there is no table, because a wrong table harms readers more than a missed one.
+Doubtful tables are not used, because a wrong table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from retrieval.documents.extraction.table_rows import (
     PrintedRow,
     Row,
     build_found_table,
+    build_grid,
     find_columns,
     find_rows,
     group_rows,
-    lay_out,
     text_of,
     trim,
 )
 
 _FEWEST_ROWS = 3
 _DEEPEST_SPLIT = 4
-# Largest distances in font sizes. _TIGHT is between two lines of a row, _WIDEST_PITCH between two rows.
+# Largest distances, in font sizes: _TIGHT between two lines of a row, _WIDEST_PITCH between two rows.
 _TIGHT = 1.5
 _WIDEST_PITCH = 4.5
 _PROSE_LINE = 60
@@ -66,7 +66,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
         run = runs[-1]
         first = row.pieces[0]
         is_far = bool(run) and row.middle - run[-1].middle > _WIDEST_PITCH * max(row.size, run[-1].size)
-        # A long line further to the right may be a wrapped cell and no prose.
+        # A long line that begins further to the right may be a wrapped cell, and is then no running text.
         is_prose = len(row.pieces) == 1 and len(first.text) > _PROSE_LINE and first.left < left + first.line.size
         if is_far or is_prose:
             runs.append([])
@@ -76,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Return the run of rows without the rows of one piece at its ends, unless these rows are wrapped cells."""
+    """Remove rows of one piece (text without a wide gap) at both ends, unless they are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -101,13 +101,13 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
         return []
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
-        grid = lay_out(group_rows(run, columns), columns)
+        grid = build_grid(group_rows(run, columns), columns)
         table = build_found_table(grid)
         if _is_table(grid, table):
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # These may be two tables. They are separated at the widest space, or else at a row of one piece.
+    # The rows may be two tables. They are split at the widest space, or else at a row without a wide gap.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:
@@ -146,7 +146,6 @@ def _is_table_of_contents(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLine]:
-    """Return the lines of a Markdown table. Markdown needs a header, which may be empty."""
     place = next(cell[0][1] for row in [header, *rows] for cell in row if cell)
     written = []
     for at, row in enumerate([header, *rows]):
@@ -170,7 +169,7 @@ def _write_rows(header: Row, rows: Sequence[Row], size: float) -> list[PrintedLi
 
 
 def join_tables(pages: Sequence[PrintedPage]) -> None:
-    """Join each table with its continuation on the next page, where a repeated header is removed."""
+    """Join each table with its continuation on the next page, and remove the repeated header."""
     header = ""
     for before, page in pairwise(pages):
         last = [line.text for line in before.lines if line.is_row]

@@ -25,7 +25,8 @@ _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf0
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(fill_in(r"(?:<heading>\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", "documents"), re.I)
-# A line of a table of contents ends in dots and a page number. Between these lines, a page number alone is enough.
+# In a table of contents, a line ends with dots and a page number. Between two such lines, a page number alone is
+# enough.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -62,13 +63,12 @@ class _Group:
 def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     """Return the text of ``pages``, the offsets of each page, and the headings found by the size of fonts.
 
-    A word that is hyphenated at the end of a line is joined. A paragraph that continues on the next page or column is
-    joined too.
+    Words that are hyphenated at the end of a line are joined, and paragraphs that continue on the next page or column.
     """
     for page in pages:
         for line in [*page.lines, *page.aside]:
             line.text = make_canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
-        _drop_contents(page)
+        _drop_tables_of_contents(page)
     body = _measure_body_size(pages)
     pitch = _measure_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
@@ -92,7 +92,7 @@ def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
     groups[end:end] = aside
 
 
-def _drop_contents(page: PrintedPage) -> None:
+def _drop_tables_of_contents(page: PrintedPage) -> None:
     entries = [at for at, line in enumerate(page.lines) if _LEADERS.search(line.text)]
     if len(entries) >= _FEWEST_ENTRIES:
         is_all = 2 * len(entries) >= len(page.lines)
@@ -105,7 +105,7 @@ def _drop_contents(page: PrintedPage) -> None:
 
 
 def find_largest_heading(pages: Sequence[PrintedPage]) -> str:
-    """Return the largest text on the first page, usually the title; empty if it is no larger than the body text."""
+    """Return the largest text on the first page, usually the title; empty if it is as small as the body text."""
     body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
@@ -130,7 +130,7 @@ def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
         for line, below in pairwise(page.lines)
         if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
     ]
-    # A low percentile is used, because the large distances are between paragraphs and not between lines.
+    # A low percentile excludes the larger distances between paragraphs.
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
 
 
@@ -185,7 +185,7 @@ def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
 def _join_over_ends(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
-            # A second row of "---" shows that another table begins.
+            # A row of "---" after the header of the second table shows that it is another table.
             is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
             group.separator = "\n\n" if is_other else "\n"
             continue
@@ -209,8 +209,8 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
     styles = sorted({_read_style(group) for group in found}, reverse=True)
-    # Each style is a level, larger styles first. If a style's headings are numbered, the usual depth of their numbers
-    # is its level.
+    # Each style of headings is a level; the largest style is the highest. If headings of a style are numbered, the
+    # usual number of parts in these numbers is the level.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
@@ -240,7 +240,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # A word that the file also writes with a hyphen within a line keeps its hyphen at the end of a line.
+    # Words that the file also writes with a hyphen within a line. They keep the hyphen at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []
@@ -260,7 +260,6 @@ def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[st
             cut = CUT_WORD.search(pieces[-1]) if separator == "\n" and pieces else None
             rest = REST_OF_WORD.match(line.text) if cut else None
             if cut and rest:
-                # The hyphen stays if the file also writes the word with it in the middle of a line.
                 if f"{cut[1]}-{rest[0]}" not in compounds and not is_compound_hyphen(pieces[-1], cut, rest):
                     pieces[-1] = pieces[-1][:-1]
                     length -= 1

@@ -15,11 +15,11 @@ from retrieval.documents.extraction.table_rows import (
     FoundTable,
     PrintedRow,
     build_found_table,
+    build_grid,
     find_columns,
     find_rows,
     group_rows,
     join_cells,
-    lay_out,
     text_of,
 )
 
@@ -30,7 +30,7 @@ _DRAWN = 0.7
 _FULL_SHARE = 0.5
 _LONGEST_CELL = 400
 _MOST_BANDS = 500
-# In a row, a line is at most this many font sizes below the line before it.
+# Largest distance between two lines of a row, in font sizes.
 _TIGHT = 1.5
 
 
@@ -38,7 +38,7 @@ _TIGHT = 1.5
 class RuledLine:
     """A horizontal or vertical line that is drawn on a page, from ``start`` to ``end``.
 
-    ``at`` is a horizontal line's distance from the top of the page, or a vertical line's from the left.
+    ``at`` is the distance of a horizontal line from the top of the page, or of a vertical line from the left.
     """
 
     at: float
@@ -53,7 +53,7 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """Return the tables that rules show. A line of text is in at most one table."""
+    """Return the tables that drawn lines (``rules``) show. A line of text is in at most one table."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
@@ -108,7 +108,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return the rules of each possible table: rules that cross, or horizontal rules of equal width."""
+    """Return groups of rules that may be tables: rules that cross, or horizontal rules of equal width."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]
@@ -123,8 +123,8 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # If every other row of a table is shaded, the boxes have equal widths and do not meet. So their rules are grouped
-    # by their ends.
+    # If every other row of a table is shaded, the shaded boxes do not meet, but have the same left and right ends. So
+    # their rules are grouped by these ends.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -168,12 +168,12 @@ def _find_place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table whose cells are between rules; None for no table.
+    """Return the table whose cells are between rules; None if there is no table.
 
-    ``level`` are the horizontal rules, ``upright`` the vertical rules. A cell that spans several rows is repeated in
-    each of them.
+    ``level`` are the horizontal rules, ``upright`` the vertical ones. The text of a cell that spans several rows is
+    repeated in each row.
     """
-    # A table without rules at its left and right sides ends where its horizontal rules end.
+    # If a table has no vertical rules at its sides, the ends of its horizontal rules are its sides.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
@@ -190,7 +190,7 @@ def _read_grid(
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # A cell over all columns is a title, which stays a line of text.
+    # A first row with one cell over all columns is a title, and stays a line of text.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
@@ -240,10 +240,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return the number of the cell at each row and column.
-
-    A cell that spans several rows or columns has the same number in all of them.
-    """
+    """Return a number for the cell at each row and column. A cell that spans several of them has one number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -283,10 +280,10 @@ def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table between horizontal rules; None for no table.
+    """Return the table between horizontal rules; None if there is no table.
 
-    The header is above the second rule. If most of the bands between two rules have one row, each band is a row.
-    Otherwise all lines below the second rule are rows.
+    The header is above the second rule. If most spaces between two rules contain one row, each space is a row.
+    Otherwise each line of text below the second rule is a row.
     """
     heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
@@ -305,15 +302,14 @@ def _read_between_rules(
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
-        return build_found_table(lay_out(bands, columns, 1))
+        return build_found_table(build_grid(bands, columns, 1))
     if len(bands) < 2:
         return None
     body = group_rows([row for band in bands[1:] for row in band], columns)
-    return build_found_table(lay_out([[row] for row in bands[0]] + body, columns, len(bands[0])))
+    return build_found_table(build_grid([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
-    """Return the lines of the row directly above or below a rule; none if the row has fewer than ``pieces`` pieces."""
     found: list[PrintedRow] = []
     is_above = bool(rows) and rows[0].middle > rows[-1].middle
     for row in rows:

@@ -30,7 +30,7 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# Tables with more cells are not stored.
+# If a file's tables have more cells than this, they are not stored as tables.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -42,9 +42,9 @@ _SECONDS_PER_MIB = 10.0
 def build_sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
-    """Return the limits of one extraction.
+    """Return the limits of one extraction. A larger file gets more processor time.
 
-    The processor time grows with the file's size, because a small file that needs much time is malicious.
+    A small file that needs much time is malicious.
     """
     output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES + limits.max_member_bytes
     if size_bytes is None:
@@ -64,13 +64,13 @@ def extract_in_sandbox(
 ) -> ExtractedText:
     """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
 
-    Each of ``recognised`` has the number, width, height, turn and words of a page. Raises: DocumentRejected as
-    `extract`, and if the file exceeds ``within`` or crashes the process; JobCancelled if ``still_wanted`` returns
-    False; SandboxUnavailable.
+    Each of ``recognised`` has the number, width, height, turn and words of a page that OCR has read. Raises:
+    DocumentRejected as `extract`, and if the file exceeds ``within`` or crashes the process; JobCancelled if
+    ``still_wanted`` returns False; SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect_format(data, name).extractor.partition(":")[0]] if data else []
-    # The recognised words are sent after the file's bytes, because they may be too long for a job's message.
+    # The words of OCR may be too long for the message of a job, so they are sent after the file's bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -91,7 +91,7 @@ def extract_in_sandbox(
             raise DocumentRejected(str(error)) from None
         raise DocumentRejected(f"{name} could not be read ({error.kind}): save it again in its program.") from error
     try:
-        return _rebuild(head, text, limits)
+        return _rebuild_extracted_text(head, text, limits)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
@@ -99,9 +99,9 @@ def extract_in_sandbox(
 def read(
     file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0
 ) -> tuple[dict[str, object], bytes]:
-    """Extract a file within the sandbox.
+    """Extract a file within the sandbox process.
 
-    Return values that JSON can store, and the text in UTF-8 followed by the bytes of the member files.
+    Return values that JSON can store, and bytes: the text in UTF-8, then the files that the file contains.
     """
     data = file.read()
     size = len(data) - added_bytes
@@ -127,11 +127,11 @@ def read(
     return head, b"".join([found.text.encode("utf-8"), *(member.data for member in found.members)])
 
 
-def _rebuild(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
-    """Return the extracted text from the values that the sandbox sent.
+def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
+    """Return the extracted text from the values that the sandbox process sent.
 
     Raises: ValueError, TypeError, KeyError or AttributeError for values that :func:`read` cannot have returned, because
-    the process may be under an attacker's control.
+    an attacker may control the process.
     """
     sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))
@@ -183,7 +183,6 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
 
 
 def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
-    """Return the offsets as integers. Raises: ValueError if they decrease, or lie outside a text of ``length``."""
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")

@@ -1,4 +1,4 @@
-"""Convert sheets of cells to text: tables with the names of their columns, and paragraphs for other cells."""
+"""Convert sheets of cells to text: tables with the names of their columns, and paragraphs for all other cells."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
     convert_to_plain_office,
     is_page_number,
-    mark_lowered,
-    mark_raised,
     read_chart,
+    write_subscript,
+    write_superscript,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
@@ -50,10 +50,10 @@ class Area(NamedTuple):
 
 @dataclass(slots=True)
 class Sheet:
-    """The filled cells of a spreadsheet's sheet.
+    """The filled cells of a sheet in a spreadsheet.
 
-    ``rows`` maps a row's number to its cells by column. ``beside`` has the words of text boxes, headers and footers.
-    ``hidden`` is the number of hidden rows and columns, which were dropped.
+    ``rows`` maps the number of a row to its cells by column. ``beside`` are the words of text boxes, headers and
+    footers. ``hidden`` is the number of hidden rows and columns, which were dropped.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop these hidden rows and columns.
+        """Drop hidden rows and columns.
 
         Do not pass rows that a filter or a group hides, because users can show them.
         """
@@ -224,7 +224,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
-        # openpyxl fails on non-standard parts that other programs write, such as styles.
+        # openpyxl fails on non-standard data that other programs write, such as styles.
         return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
@@ -256,7 +256,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         make_canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
-    # `iter_rows` would also create all empty cells in between.
+    # `iter_rows` would create all empty cells in between.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
@@ -285,7 +285,7 @@ def _read_text(value: str | CellRichText) -> str:
     words = ""
     for piece in [value] if isinstance(value, str) else value:
         text, align = (piece, "") if isinstance(piece, str) else (piece.text, piece.font.vertAlign)
-        mark = {"superscript": mark_raised, "subscript": mark_lowered}.get(align)
+        mark = {"superscript": write_superscript, "subscript": write_subscript}.get(align)
         words += mark(words, text) if mark else text
     return str(unescape(words))
 
@@ -323,7 +323,7 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the values of an Excel workbook without number formats, by a library that reads nearly every file."""
+    """Return the text of an Excel workbook without number formats, by a library that reads nearly every file."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     except PasswordError as error:

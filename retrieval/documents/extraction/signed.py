@@ -9,14 +9,14 @@ _SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 
 
 
 def find_signed_content(data: bytes) -> bytes | None:
-    """Return the signed content; None if the data are encrypted or damaged, or contain only a signature."""
+    """Return the signed content; None if the data are encrypted, damaged, or only a signature."""
     try:
         content = _find_inner(data, 0, len(data), _SEQUENCE)
         kind = next(_read_elements(data, *content))
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
         signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # The elements of ``signed`` are version, digests, content, certificates, signers.
+        # ``signed`` has these elements: version, digests, content, certificates, signers.
         wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
@@ -36,11 +36,11 @@ def _read_octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield tag, start and end of each element's content. The encoding is BER. Raises: IndexError for damaged data."""
+    """Yield the tag of each element, and start and end of its content, in BER. Raises: IndexError for damaged data."""
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # If the length is not given, two zero bytes end the content.
+            # Without a length, two zero bytes end the content.
             stop = next(begin for tag_below, begin, _ in _read_elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2

@@ -14,9 +14,9 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# All in font sizes. _GAP is the least space between two cells, and _CORRIDOR between two columns. Lines whose heights
-# differ by less than _LEVEL are in one row. The space between two rows is larger than the space between the lines of a
-# row, by at least _ROW_SPACE.
+# All in font sizes. _GAP is the least space between two cells, _CORRIDOR between two columns. Lines whose heights on
+# the page differ by less than _LEVEL are in one row. The space between rows exceeds the space between the lines of a
+# row by at least _ROW_SPACE.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -30,9 +30,9 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table that was recognised on a page. It replaces the ``lines`` from which it was read.
+    """A table that was found on a page. It replaces the ``lines`` from which it was read.
 
-    If no cell of the ``header`` has words, the header is not written.
+    A ``header`` without words is not written.
     """
 
     lines: list[PrintedLine]
@@ -42,7 +42,7 @@ class FoundTable:
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a printed row that contains no wide gap."""
+    """A part of a printed row without a wide gap in it."""
 
     cell: Cell
     line: PrintedLine
@@ -95,14 +95,17 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts joined by spaces. For a column name, a part equal to the part before it is left out."""
+    """Return the parts of a cell joined by spaces.
+
+    In a column name, a part that repeats the part before is left out.
+    """
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # A date, number or word that is split at the end of a line is joined without a space.
+        # No space is added within a date, number or word that is split at the end of a line.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not is_compound_hyphen(said, cut, rest):
@@ -142,7 +145,7 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """Return the columns between gaps that at most a tenth of the rows cross."""
+    """Return the left and right sides of columns. At most a tenth of the rows cross the gap between two columns."""
     places = [piece.middle for row in rows for piece in row.pieces]
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
@@ -180,7 +183,7 @@ def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
 
 @dataclass(slots=True)
 class Grid:
-    """A printed table, divided into rows and columns. The first ``header`` rows contain the names of the columns."""
+    """A printed table, divided into rows and columns. The first ``header`` rows are column names."""
 
     groups: list[list[PrintedRow]]
     columns: Columns
@@ -190,7 +193,7 @@ class Grid:
     values: list[int]
 
 
-def lay_out(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
+def build_grid(groups: Sequence[list[PrintedRow]], columns: Columns, header: int | None = None) -> Grid:
     cells: list[Row] = []
     for group in groups:
         laid: list[list[Cell]] = [[] for _ in columns]
@@ -258,7 +261,6 @@ def _read_header(grid: Grid) -> Row:
 
 
 def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    """Return the columns below a name: those over which it is centred, or else those that it touches."""
     touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
@@ -279,9 +281,9 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group the printed rows that are one table row.
+    """Group the printed rows that are one row of the table.
 
-    Lines of a wrapped cell are closer together than rows are, and have fewer pieces.
+    Lines of a wrapped cell are closer together than rows are, and have fewer parts.
     """
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:

@@ -27,7 +27,7 @@ _MOST_FIELDS = 100
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
-# A quotation mark that is escaped by a backslash.
+# A quotation mark after a backslash, within a cell.
 _ESCAPED = re.compile(r'\\"(?![,;\t|\n]|\Z)')
 _MOST_TABLES = 20
 _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
@@ -43,7 +43,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     lines = source.splitlines(keepends=True)
     odd = [at for at, line in enumerate(lines) if line.count('"') % 2]
     if len(odd) == 1:
-        # The CSV reader would take all lines after an unclosed quotation mark as one cell.
+        # An unclosed quotation mark is doubled. The CSV reader would take all lines after it as one cell.
         lines[odd[0]] = re.sub(r'(?:^|(?<=[,;\t|]))"', '""', lines[odd[0]])
     try:
         rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
@@ -79,7 +79,7 @@ def _read_part(rows: list[list[str]]) -> CellTable:
 
 
 def extract_records(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return JSON objects as rows with one column for each field; a file with other content unchanged."""
+    """Return lines of JSON objects as rows with a column for each field; other content unchanged."""
     try:
         records = [json.loads(line) for line in decode(data, filename).split("\n") if line.strip()]
     except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """Return the delimiter by which most of the first lines have the same number of fields; a comma if none has."""
+    """Return the delimiter with which most of the first lines have the same number of fields; a comma if none has."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

@@ -1,6 +1,6 @@
-"""Decide which parts of an HTML page a reader can see, at once or after pressing a control.
+"""Decide which elements of an HTML page a reader can see, at once or after pressing a control.
 
-Text that no reader can see may be an instruction to a language model, so it is not extracted.
+Text that no reader can see may contain orders to a language model, so it is not extracted.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
-# How often the search is repeated, because an opened element may contain further controls.
+# How often opened elements are searched for further controls.
 _MOST_ROUNDS = 5
-# Most characters of an element before a hidden answer that is taken for its question.
+# Most characters of the text before a hidden answer that may be its question.
 _LONGEST_QUESTION = 300
 
 
@@ -43,14 +43,14 @@ def is_hidden(element: etree._Element) -> bool:
 
 
 def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
-    """Return the hidden elements that a visible control opens, with the control of each.
+    """Return each hidden element that a reader can open, with the visible control (such as a button) that opens it.
 
-    A control names the element or directly precedes it. A heading is a control only if the page has several in this
-    form. Text that instructs a language model stays hidden.
+    A control names the element, or is directly before it. A heading is only a control if the page has several like it.
+    Text that gives orders to a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within`` maps an element to the closest hidden element around it, or itself. ``around`` maps a hidden element to
-    # the next hidden one around it.
+    # ``within`` maps each element to the closest hidden element that contains it, or to itself if it is hidden.
+    # ``around`` maps each hidden element to the closest hidden element outside it.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:

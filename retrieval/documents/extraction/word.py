@@ -1,6 +1,6 @@
 """Convert Word files (DOCX) to Markdown.
 
-python-docx reads only paragraphs and tables, so all other content is first converted to paragraphs and tables.
+python-docx reads only paragraphs and tables, so all other content is first rewritten as paragraphs and tables.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from retrieval.documents.extraction.office_xml import (
     convert_to_plain_office,
     describe_picture,
     is_page_number,
-    mark_lowered,
-    mark_raised,
     name,
     read_chart,
     read_diagram,
     write_equation,
+    write_subscript,
+    write_superscript,
 )
 from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title
 
-# Word stores the English name of a heading style; other programs use their own language.
+# Word stores the English names of heading styles, but other programs use their own language.
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
-# Elements whose content python-docx skips.
+# python-docx skips the content of these elements.
 _WRAPPERS = tuple(map(qn, ("w:ins", "w:sdt", "w:smartTag", "w:customXml", "w:moveTo", "w:fldSimple", "w:dir", "w:bdo")))
 _DELETED = tuple(map(qn, ("w:del", "w:moveFrom")))
 _NOTES = ((qn("w:footnoteReference"), "footnotes"), (qn("w:endnoteReference"), "endnotes"))
@@ -80,7 +80,7 @@ class _Reader:
         for kind, notes in self._notes.items():
             for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
-        # A cache, because python-docx searches all styles each time.
+        # A cache, because python-docx searches through all styles each time.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
@@ -140,7 +140,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # The type is removed, so that a page or column break is read as a line break, which separates words.
+        # Without its type, a page or column break is read as a line break, which separates words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
@@ -152,7 +152,7 @@ class _Reader:
         self._write_signs(root)
         self._write_drawings(root, part)
         for paragraph in root.iter(qn("w:p")):
-            _set_off_marks(paragraph)
+            _mark_superscripts(paragraph)
 
     def _write_signs(self, root: Any) -> None:
         for symbol in list(root.iter(qn("w:sym"))):
@@ -207,7 +207,7 @@ class _Reader:
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
-        # Checking the element is a hundred times as fast as reading the text of an empty paragraph.
+        # For an empty paragraph, checking the element is a hundred times as fast as reading the text.
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
@@ -336,14 +336,14 @@ def _put_behind(anchor: Any, blocks: list[Any]) -> None:
             paragraph.addnext(block)
 
 
-def _set_off_marks(paragraph: Any) -> None:
+def _mark_superscripts(paragraph: Any) -> None:
     before = ""
     for run in paragraph.iter(qn("w:r")):
         align = run.find(f"{qn('w:rPr')}/{qn('w:vertAlign')}")
         kind = align.get(qn("w:val")) if align is not None else ""
         for text in run.iter(qn("w:t")):
             if kind in ("superscript", "subscript") and text.text:
-                text.text = (mark_raised if kind == "superscript" else mark_lowered)(before, text.text)
+                text.text = (write_superscript if kind == "superscript" else write_subscript)(before, text.text)
                 kind = ""
             before += text.text or ""
 
@@ -351,7 +351,7 @@ def _set_off_marks(paragraph: Any) -> None:
 def _read_style(style: Any) -> tuple[str, int | None]:
     """Return the name of a style and its level: 0 for a title, 1 to 9 for a heading, None for other text.
 
-    The level may come from the style on which this one is based.
+    A style without a level has that of the style on which it is based.
     """
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):

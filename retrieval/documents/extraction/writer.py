@@ -23,7 +23,7 @@ from retrieval.text.extracted import (
     strip_title,
 )
 
-# The most columns over which a cell may be merged.
+# The most columns that a cell may cover.
 _WIDEST = 1_000
 _MOST_HEADER_ROWS = 3
 _AROUND = " \t()[]{}<>≤≥~≈±*†‡§^#+"
@@ -36,7 +36,7 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 class TableCell:
     """A cell of a table. It covers ``across`` columns and ``down`` rows.
 
-    If ``goes_on`` is true, the text continues the cell above.
+    If ``goes_on`` is true, the cell is a part of the cell above.
     """
 
     text: str
@@ -48,8 +48,8 @@ class TableCell:
 def spread_merged_cells(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts of a table by row and column, with all column names in the first row.
 
-    The text of a cell that is merged over rows is repeated in each row. The text of a cell that is merged over columns
-    is in the first column; in the header, it precedes the name of each column.
+    If a cell covers several rows, its text is repeated in each row. If it covers several columns, its text is in the
+    first; in the header, it precedes the name of each column.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
@@ -109,7 +109,7 @@ def is_value(text: str) -> bool:
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
         return True
     plain = _SPACED.sub("", plain)
-    # A single letter such as "n" may be a name.
+    # A single letter such as "n" may be a name, and not mean "no".
     is_answer = len(plain) > 1 and read_boolean(plain) is not None
     if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
         return True
@@ -123,7 +123,7 @@ _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
-    """Builds a Markdown text. Each method raises DocumentRejected if the text exceeds the limits."""
+    """Builds a Markdown text. Each method raises DocumentRejected if the text exceeds the limits of a document."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -166,7 +166,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add each row as a line with the names of its columns, so that a question can find and quote one row."""
+        """Add each row as a line that names its columns, so that a search can find and quote one row."""
         if not rows:
             return
         start = self._add_block("")

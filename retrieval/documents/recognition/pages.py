@@ -1,4 +1,4 @@
-"""Run OCR on scanned pages, and store each page's result, so that an interrupted worker repeats one page at most."""
+"""Run OCR on scanned pages. Each result is stored at once, so that an interrupted worker repeats at most one page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.conf import settings
 from retrieval.documents import sandbox
 from retrieval.documents.extraction.printed import PrintedPage
 from retrieval.documents.recognition import tesseract
-from retrieval.documents.recognition.recognised_words import build_page, check_words
+from retrieval.documents.recognition.recognised_words import build_page, check_recognised_page
 from retrieval.metrics import PAGES_RECOGNISED
 from retrieval.models import Document, DocumentText, RecognisedPage
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 _TARGET = "retrieval.documents.recognition.tesseract"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
-# Limits of OCR for one page. A page of A3 at 300 dpi needs half of both. A page that needs more has no text.
+# Limits of OCR for one page. A page of A3 at 300 dpi needs half of them. A page that needs more gets no text.
 MEMORY_MIB = 1024
 PAGE_SECONDS = 60.0
-# Below this mean confidence, readers and curators see a warning.
+# If the mean confidence of OCR is below this, readers and curators see a warning.
 LOW_CONFIDENCE = 70
 NOT_INSTALLED = (
     "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
@@ -47,7 +47,6 @@ def _list_installed() -> tuple[str, ...]:
 
 
 def find_reason_without_ocr() -> str:
-    """Return why this site has no OCR, as a sentence; empty if it has."""
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
     return "" if list_configured_languages() else NOT_INSTALLED
@@ -62,13 +61,13 @@ def recognise_pages(
     on_progress: Callable[[int, int], None],
     seconds: float | None = None,
 ) -> list[RecognisedPage]:
-    """Return the pages ``numbers`` of the document's file with the words that OCR found.
+    """Return the pages ``numbers`` of the document's file, with the words that OCR found.
 
-    ``is_picture`` says that the file is a picture and not a PDF. ``on_progress`` is called with the number of finished
-    pages and the total; it may raise an exception to stop. A page that fails has a ``failure``. Raises: JobCancelled if
-    pages remain after ``seconds``; SandboxUnavailable.
+    ``is_picture`` says that the file is a picture and not a PDF. ``on_progress`` is called with the numbers of finished
+    pages and of all pages, and may raise an exception to stop. A page that fails has a ``failure``. Raises:
+    JobCancelled if pages remain after ``seconds``; SandboxUnavailable.
     """
-    # A new version of Tesseract or a change of languages makes stored pages out of date.
+    # If Tesseract's version or the languages change, stored pages are read again.
     fingerprint = f"tesseract {tesseract.read_version()} {'+'.join(list_configured_languages())}"[:200]
     kept = RecognisedPage.objects.filter(content_hash=document.content_hash, recipe=fingerprint, number__in=numbers)
     done = {page.number: page for page in kept}
@@ -95,7 +94,7 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
     values: dict[str, object]
     try:
         value, _ = sandbox.run(f"{_TARGET}:recognise", data, arguments, limits, preload=_PRELOADED)
-        values = check_words(value)
+        values = check_recognised_page(value)
         PAGES_RECOGNISED.labels(result="recognised").inc()
     except (sandbox.LimitExceeded, sandbox.JobCrashed, sandbox.JobFailed, ValueError, TypeError, KeyError) as error:
         PAGES_RECOGNISED.labels(result="failed").inc()
@@ -114,7 +113,7 @@ def find_page(content_hash: str, number: int) -> PrintedPage | None:
 
 
 def forget_pages(hashes: Collection[str]) -> None:
-    """Delete the recognised pages of these files, unless a document still has the file."""
+    """Delete the stored OCR results of these files, except files that a document still has."""
     kept = set(Document.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     kept |= set(DocumentText.objects.filter(content_hash__in=hashes).values_list("content_hash", flat=True))
     RecognisedPage.objects.filter(content_hash__in=set(hashes) - kept).delete()

@@ -12,13 +12,13 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Sizes are rounded to this, because OCR measures slightly different sizes for each line.
+# Font sizes are rounded to this, because OCR measures slightly different sizes for each line.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
-def check_words(value: Any) -> dict[str, object]:
-    """Return the fields of a ``RecognisedPage`` from the sandbox's output, after checks.
+def check_recognised_page(value: Any) -> dict[str, object]:
+    """Check the sandbox's output, and return it as the fields of a ``RecognisedPage``.
 
     Each word is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the upright
     page. ``width`` and ``height`` are in points, ``turned`` in degrees. The page's confidence is the mean over its

@@ -1,4 +1,4 @@
-"""Recognise the text of a picture or a page with the Tesseract library. Runs in the sandbox."""
+"""Find the words on a picture or a page with the OCR library Tesseract. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA_FOLDERS = (
     "/usr/local/share/tessdata",
     "/opt/homebrew/share/tessdata",
 )
-_SPARSE_LAYOUT = 3  # PSM_AUTO: finds columns, does not detect the orientation
+_SPARSE_LAYOUT = 3  # PSM_AUTO in Tesseract: finds columns, does not detect the orientation
 _OSD = "osd"
 _WORD_LEVEL = "5"
 
@@ -37,7 +37,7 @@ class EngineMissing(Exception):
 
 @lru_cache(maxsize=1)
 def load_library() -> Any:
-    # The library normally uses all CPU cores, which is slower when several jobs run.
+    # The library would use all CPU cores, which is slower if several jobs run.
     os.environ["OMP_THREAD_LIMIT"] = "1"
     for name in (*_LIBRARIES, ctypes.util.find_library("tesseract") if sys.platform == "darwin" else None):
         if name is None:
@@ -103,9 +103,9 @@ class Engine:
         return [row for row in rows if len(row) >= 12 and row[0] == _WORD_LEVEL and row[11].strip()]
 
     def orientation(self, pixels: bytes, width: int, height: int, dpi: int) -> tuple[int, float]:
-        """Return by how many degrees the picture must be turned clockwise to be upright, and the confidence.
+        """Return how many degrees the picture must be turned clockwise to be upright, and the confidence.
 
-        A result with a confidence of 2 or more is usually right. Needs the language "osd".
+        A result with a confidence of at least 2 is usually right. Needs Tesseract's data for the language "osd".
         """
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
@@ -121,7 +121,7 @@ class Engine:
 UNITS = 10_000
 _DPI = 300
 _MOST_PIXELS = 24_000_000
-# A picture without a resolution is assumed to show a page of this width, in inches.
+# If a picture does not give its resolution, its page is assumed to have this width, in inches.
 _USUAL_WIDTH = 8.0
 _LEAST_DPI, _MOST_SCALE = 200, 3.0
 _SAMPLED_WIDTH = 800
@@ -133,9 +133,9 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
 ) -> tuple[dict[str, object], bytes]:
-    """Return the words of page ``number`` (from 1), the page's size in points, and its turn.
+    """Return the words of page ``number`` (from 1), the page's size in points, and how it must be turned.
 
-    The turn is in degrees, clockwise, and makes the page upright. Each word has text, box, line and confidence. Boxes
+    The turn is in degrees clockwise, and makes the page upright. Each word has text, box, line and confidence. Boxes
     are in ten thousandths of the upright page.
     """
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
@@ -145,7 +145,7 @@ def recognise(
     if turned:
         image = image.rotate(-turned, expand=True)
         width, height = (height, width) if turned in (90, 270) else (width, height)
-    skew = find_skew(image)
+    skew = measure_skew(image)
     straight = image.rotate(skew, resample=Image.Resampling.BICUBIC, fillcolor=255) if skew else image
     words = Engine(languages).recognise(straight.tobytes(), *straight.size, dpi)
     return {
@@ -161,8 +161,8 @@ def _find_turn(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # If a picture lies on its side, the confidence is low even if the turn is right. So the confidence is measured
-    # after the picture was turned.
+    # For a page on its side, the confidence is low even if the turn is right. So it is measured after turning the
+    # picture.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0
@@ -180,7 +180,7 @@ def _draw_page(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
     image: Image.Image = Image.open(file)
     image.seek(number - 1)
-    image = flatten(image)
+    image = convert_to_upright_greyscale(image)
     dpi = image.width / _USUAL_WIDTH
     scale = min(max(1.0, _LEAST_DPI / dpi), _MOST_SCALE, math.sqrt(_MOST_PIXELS / (image.width * image.height)))
     if scale != 1:
@@ -189,8 +189,8 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
     return image, max(70, round(dpi * scale))
 
 
-def flatten(image: Image.Image) -> Image.Image:
-    """Return the picture in greyscale, on a white background, turned as its camera recorded."""
+def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
+    """Return the picture in greyscale on a white background, turned upright as the camera's data say."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -200,11 +200,11 @@ def flatten(image: Image.Image) -> Image.Image:
     return image.convert("L")
 
 
-def find_skew(image: Image.Image) -> float:
-    """Return by how many degrees the picture must be turned counterclockwise to make its lines horizontal.
+def measure_skew(image: Image.Image) -> float:
+    """Return how many degrees the picture must be turned counterclockwise to make its lines of text horizontal.
 
-    The result is 0 below 0.15 degrees. Lines are horizontal at the angle where the rows of pixels differ most (Postl,
-    1986).
+    An angle below 0.15 degrees is returned as 0. Lines are horizontal at the angle where the rows of pixels differ most
+    (Postl, 1986).
     """
     scale = min(1.0, _SAMPLED_WIDTH / image.width)
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
@@ -224,7 +224,7 @@ def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
     x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
-    # Positions are turned back, because the picture was turned by ``skew`` before OCR.
+    # The picture was turned by ``skew`` before OCR, so positions are turned back.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
     box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))

@@ -1,7 +1,7 @@
 """Run functions on untrusted files in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file. Its process is forked from a template process, which :func:`run` starts when
-needed.
+:func:`run` runs one function on one file, in a process that is forked from a template process. The template process
+starts when it is first needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# When a job's result was read, additional seconds to wait for the template process to report how the job ended.
+# After the result was read, seconds to wait for the template process to report how the job ended.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -90,7 +90,10 @@ class SandboxState:
 
 
 class TemplateProcess:
-    """The process from which the processes of jobs are forked. Threads share it; a forked process starts its own."""
+    """The process from which the processes of jobs are forked.
+
+    Threads share it. After a fork, a process starts its own.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -100,7 +103,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send a message and open files to the template process, which forks the jobs. Raises: SandboxUnavailable."""
+        """Send a message and open files to the template process. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)
@@ -122,7 +125,7 @@ class TemplateProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # Nothing else of the environment is passed on, because it contains passwords and keys.
+                    # The environment contains passwords and keys, so nothing else of it is passed on.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -149,14 +152,11 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close the copy of the parent's socket after a fork.
-
-        The open copy would keep the parent's template process alive.
-        """
+        """Close the parent's socket in a forked process, because it would keep the parent's template process alive."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            # a forked process cannot wait for the template process, because it is not its parent
+            # The template process is no child of this process, so waiting for it would fail.
             self._process.returncode = 0
         self._lock = threading.RLock()
         self._control = self._process = None
@@ -169,12 +169,12 @@ atexit.register(_template.end)
 
 
 def require_guards(is_required: bool) -> None:
-    """Make :func:`run` refuse all jobs of this process and its forks if a guard is missing."""
+    """Make :func:`run` refuse all jobs in this process and its forks if a guard (a restriction) does not work."""
     _template.requires_guards = is_required
 
 
 def read_sandbox_state() -> SandboxState:
-    """Return the sandbox's state. The first call in a process may take some tenths of a second."""
+    """Return which guards of the sandbox work. The first call in a process may take some tenths of a second."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -189,14 +189,15 @@ def run(
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
 ) -> tuple[Any, bytes]:
-    """Return the value and the bytes that ``target`` ("package.module:function") returns for the file and arguments.
+    """Return what the function ``target`` ("package.module:function") returns for a file: a value and bytes.
 
-    The function gets the open file. It runs in its own process, within ``limits``, without network or database. Its
-    value must be JSON-serialisable. Value and bytes are untrusted. The template process, which forks the jobs, imports
-    the modules in ``preload``, so that later jobs start faster. ``still_wanted`` is called about ten times a second
-    with the elapsed seconds; if it returns False, the process is killed. Raises: OSError if the file is gone;
-    LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if a guard is missing that
-    :func:`require_guards` demands.
+    The function gets the open file and ``arguments``. It runs in its own process, within ``limits``, without network or
+    database. Its value must be JSON-serialisable. Value and bytes are untrusted. Modules in ``preload`` are imported in
+    the template process, so that later jobs start faster. ``still_wanted`` is called about ten times a second with the
+    elapsed seconds; if it returns False, the process is killed.
+
+    Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if
+    a guard does not work that :func:`require_guards` demands.
     """
     job: SandboxJob = {
         "target": target,
@@ -217,15 +218,14 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # The template process forks the job. When this side closes its ends of the pipes, the template process
-            # kills a job that is still running.
+            # When this side closes its ends of the pipes, the template process kills a job that is still running.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template process was killed, or no process could be started. Neither depends on the file, so the
-                # job is tried again.
+                # The template process was killed, or could start no process. The file did not cause this, so the job is
+                # tried again.
                 if is_last:
                     raise
                 continue
@@ -300,7 +300,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
         raise _make_time_error(limits)
     if code == -signal.SIGKILL:
-        # The sandbox sent no SIGKILL, so the kernel did, because the machine ran out of memory.
+        # The kernel killed the process, because the machine ran out of memory. The sandbox itself sent no SIGKILL.
         raise memory
     if code != 0:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"

@@ -35,7 +35,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _OPEN_FILES = 64
 _NICENESS = 5
 
-# Refused system calls: the number on x86_64 and on aarch64, None if the architecture lacks the call.
+# Refused system calls, with their numbers on x86_64 and on aarch64; None if the architecture lacks the call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # network and local sockets
     "socket": (41, 198),
@@ -113,18 +113,18 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "reboot": (169, 142),
 }
-# These calls are answered as unknown. The C library then uses older calls, whose arguments the filter can check.
+# The filter reports that these calls do not exist. The C library then uses older calls, whose arguments the filter can
+# check.
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# The number of the system call, and the index of its flags argument, on x86_64 and on aarch64.
+# The call `open` on x86_64 and on aarch64: its number, and the index of the argument with its flags.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# Calls that are allowed with one value of an argument: numbers, index of the argument, value. An asyncio event loop
-# needs them for a socket pair that is only connected to itself.
+# Calls that are allowed with one value of an argument: numbers of the call, index of the argument, value. An asyncio
+# event loop needs them for two sockets that are connected to each other.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-# Landlock's calls have the same numbers on all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_BENEATH = 1
 _EVERY_ACCESS = (1 << 13) - 1
@@ -171,14 +171,14 @@ class JobLimits:
 
 
 def confine(limits: JobLimits, parent: int) -> list[str]:
-    """Drop all rights that the job does not need. Return the names of the :data:`GUARDS` that are active.
+    """Drop all rights of this process that the job does not need.
 
-    Raises: OSError if a limit cannot be set.
+    Return the names of the :data:`GUARDS` (restrictions) that work. Raises: OSError if a limit cannot be set.
     """
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # The score makes the kernel kill this process first if the machine runs out of memory.
+    # If the machine runs out of memory, the kernel kills the process with the highest score first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))
@@ -199,10 +199,10 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # The capabilities are dropped, because root without them has only the rights of an owner of files.
+        # Root without capabilities has no more rights than any other owner of files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
-        # Landlock must come before the filter of system calls, which refuses what Landlock needs to open.
+        # The filter of system calls refuses the calls that Landlock needs, so Landlock comes first.
         if _restrict_file_access(libc):
             guards.append("files")
         if _filter_system_calls(libc):
@@ -212,7 +212,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """Return the guards that do not work on this machine, as tried once in a separate process.
+    """Return the guards (restrictions) that do not work on this machine, as tried once in a separate process.
 
     If the trial fails, all guards are returned.
     """
@@ -278,7 +278,7 @@ def _build_filter(which: int, architecture: int) -> bytes:
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
     allow = (_RETURN, 0, 0, _ALLOW)
-    # Offsets in the data of a call: number at 0, architecture at 4, arguments from 16 on with eight bytes each.
+    # Offsets in the data of a system call: number at 0, architecture at 4, arguments from 16 on with eight bytes each.
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), refuse, (_LOAD, 0, 0, 0)]
     if which == 0:  # calls of the x32 interface have other numbers
         code += [(_AT_LEAST, 0, 1, 0x40000000), refuse]
@@ -298,7 +298,7 @@ def _build_filter(which: int, architecture: int) -> bytes:
                 allow,
             ]
     for numbers, argument, value in _ONLY_WITH:
-        # The two halves of an argument are compared one after the other, the lower one first.
+        # The filter compares 32 bits at a time: first the lower half of an argument, then the upper half.
         code += [
             (_EQUAL, 0, 6, numbers[which]),
             (_LOAD, 0, 0, 16 + 8 * argument),

@@ -1,9 +1,13 @@
 """The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-:mod:`retrieval.documents.sandbox` starts it with an empty environment, and sends a message for each job over a socket,
-with three open descriptors. ``data`` is the file, and the job writes to ``result``. To ``status`` the template writes
-how the job ended; if the other end of ``status`` is closed, it kills the job. The template ends when the socket is
-closed.
+:mod:`retrieval.documents.sandbox` starts it with an empty environment. For each job, it sends a message over a socket,
+with three open files:
+
+- ``data`` is the file to read.
+- ``result`` receives the result of the job.
+- ``status`` receives from the template process how the job ended. If the other end closes it, the job is killed.
+
+The template process ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job, as it is sent to the process that forks. ``target`` is "package.module:function".
+    """A job, as it is sent to the template process. ``target`` is "package.module:function".
 
     ``limits`` are the fields of JobLimits.
     """
@@ -41,7 +45,7 @@ class SandboxJob(TypedDict):
 
 
 class JobEnd(TypedDict, total=False):
-    """The end of a job's process: exit code and processor time, or the reason why no process was started."""
+    """How a job's process ended: exit code and processor time, or the reason why no process was started."""
 
     code: int
     seconds: float
@@ -49,10 +53,10 @@ class JobEnd(TypedDict, total=False):
 
 
 class ResultHead(TypedDict, total=False):
-    """The result of a job, apart from the bytes that follow it.
+    """The result of a job, apart from the bytes that follow.
 
     ``error`` is the name of the exception's class, or empty. If ``refused`` is true, the job did not run, because
-    guards of the sandbox are missing.
+    guards of the sandbox do not work.
     """
 
     value: object
@@ -81,14 +85,14 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # Python writes a signal to the pipe only if the signal has a handler.
+        # Python writes only signals that have a handler to the pipe.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         try:
             while True:
-                # Handling one event may make the next one out of date, so events are polled again after each.
+                # Handling an event may make other events invalid, so only one is taken at a time.
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
@@ -164,15 +168,14 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
-                _write(part)
+                _write_result(part)
         code = 0
     finally:
         os._exit(code)
 
 
 def _close_other_descriptors(data: int, result: int) -> None:
-    # Both descriptors first get numbers above _RESULT, because the first `dup2` could otherwise overwrite the other
-    # descriptor.
+    # Both files first get numbers above _RESULT. Otherwise the first `dup2` could overwrite the other file.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)
@@ -190,7 +193,7 @@ def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and list_missing_guards(guards):
-        return _encode({"refused": True, "guards": guards}), body
+        return _encode_head({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:
@@ -200,14 +203,14 @@ def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
         raise
     except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
         head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
-    return _encode(head), body
+    return _encode_head(head), body
 
 
-def _encode(head: ResultHead) -> bytes:
+def _encode_head(head: ResultHead) -> bytes:
     return json.dumps(head).encode()
 
 
-def _write(part: bytes) -> None:
+def _write_result(part: bytes) -> None:
     view = memoryview(part)
     while view:
         view = view[os.write(_RESULT, view) :]

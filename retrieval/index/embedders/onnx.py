@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from core.recent import write_whole
+from core.recent import write_file_at_once
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
@@ -146,7 +146,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     def keep(self, path: Path, content: bytes) -> None:
         """Write a cache file atomically. Raises: ImproperEmbedder."""
         try:
-            write_whole(path, content)
+            write_file_at_once(path, content)
         except OSError as error:
             raise ImproperEmbedder(
                 f"The embedding model cannot be written to {path.parent} ({error.strerror}): "

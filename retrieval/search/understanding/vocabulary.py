@@ -27,7 +27,7 @@ from retrieval.index.term_statistics import (
     read_tokens,
 )
 from retrieval.models import Chunk, Document
-from retrieval.models.narrowing import build_seen_condition
+from retrieval.models.narrowing import build_readable_condition
 from retrieval.search.ranking.tsquery import quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
@@ -81,7 +81,7 @@ MOST_TERMS = 8
 def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
     return (
-        chunks.filter(document__in=Document.objects.filter(build_seen_condition(readers)).order_by())
+        chunks.filter(document__in=Document.objects.filter(build_readable_condition(readers)).order_by())
         if readers
         else chunks
     )

@@ -19,7 +19,8 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 QUICK = ProcessLimits(seconds=120.0)
 MOST_STREAMS = 500
 MOST_FIELDS = 300
-# The schemas of all streams are stored only up to this size, because hardly any connector needs them again.
+# If the schemas of all streams together are longer than this, they are not stored. Hardly any connector needs them to
+# read records.
 MOST_SCHEMA_CHARACTERS = 500_000
 _STREAM_PARTS = (
     *("name", "namespace", "supported_sync_modes", "source_defined_cursor", "default_cursor_field"),
@@ -34,7 +35,7 @@ class Record:
 
 
 class ConnectorCalls:
-    """Runs the commands of an installed connector with the settings of a source.
+    """Runs the commands of an installed Airbyte connector with the settings of a source.
 
     ``notes`` are lines that the connector logged.
     """
@@ -65,7 +66,10 @@ class ConnectorCalls:
             raise SourceUnavailable(_t("The connector does not say whether the settings work."))
 
     def discover_streams(self) -> list[dict[str, Any]]:
-        """Return the connector's streams. ``fields`` of a stream are the paths of the fields in its records."""
+        """Return the connector's streams (kinds of records, such as tables).
+
+        ``fields`` of a stream are the paths of the fields in its records.
+        """
         streams: list[dict[str, Any]] = []
         for message in self._call("discover", self._configuration(), QUICK):
             if isinstance(catalog := message.get("catalog"), dict):
@@ -88,12 +92,12 @@ class ConnectorCalls:
     def read_records(
         self, streams: Collection[ChosenStream], state: str = "", seconds: float = ProcessLimits().seconds
     ) -> Iterator[Record | StateMessage]:
-        """Yield the records of the streams, and the STATE messages between them, in the connector's order.
+        """Yield the records of the streams, and between them the connector's STATE messages, in the connector's order.
 
-        ``state`` comes from an earlier call, and the connector continues from it. Raises: SourceRefused,
-        SourceUnavailable, if not all records could be read.
+        ``state`` is the last STATE of an earlier call; the connector reads only what came later. Raises: SourceRefused
+        or SourceUnavailable if not all records could be read.
         """
-        catalog = {"streams": [stream.configure() for stream in streams]}
+        catalog = {"streams": [stream.build_catalog_entry() for stream in streams]}
         files = {**self._configuration(), "--catalog": json.dumps(catalog)}
         if state:
             files["--state"] = state

@@ -1,4 +1,4 @@
-"""Run a connector as a process with limits, and read the JSON lines that it prints, which are untrusted."""
+"""Run an Airbyte connector as a process with limits, and read the JSON lines that it prints, which are untrusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ if sys.platform == "linux":
         sys.exit(1)
 os.execv(command[0], command)
 """
-# Variables for proxy and certificates. No others are passed on, because some contain the site's keys.
+# Environment variables for proxies and certificates. The connector gets no others, because some contain the site's
+# keys.
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "TZ")
 _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
@@ -73,8 +74,8 @@ def build_connector_environment(folder: str) -> dict[str, str]:
 class ConnectorProcess:
     """A running connector. Use it in a `with` statement, in one thread.
 
-    ``files`` maps each argument that names a file to the file's text; the files exist only in memory. ``notes`` are
-    lines for the log. ``secrets`` are removed from notes and errors.
+    ``files`` maps command-line options to the texts of the files that they name. These files exist only in memory.
+    ``notes`` are lines for the log. ``secrets`` are removed from notes and errors.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class ConnectorProcess:
         return [*self._warnings, *self._remarks]
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield all messages except logs and traces.
+        """Yield the messages that the connector prints, except logs and error reports (TRACE).
 
         Raises: SourceRefused for an error in the settings, or output that breaks the protocol; SourceUnavailable for
         any other error, or a process that exits with an error.
@@ -219,7 +220,7 @@ class ConnectorProcess:
         if isinstance(message, dict) and isinstance(message.get("type"), str):
             return message
         if b'"RECORD"' in line:
-            # If a record were skipped, its document would be deleted.
+            # A skipped record would look deleted, so its document would be deleted.
             raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % self._clean(line, 100))
         self._note("INFO", self._clean(line))
         return {}
@@ -233,8 +234,8 @@ class ConnectorProcess:
         said = self._clean(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
         self._note("ERROR", said)
         kind = SourceRefused if error.get("failure_type") == "config_error" else SourceUnavailable
-        # The first error is the cause. Airbyte's development kit adds a summary at the end, always as an error in the
-        # settings.
+        # Only the first error is kept, because it is the cause. Airbyte's development kit adds a summary at the end,
+        # which always blames the settings.
         if self._failure is None:
             self._failure = kind(_t("The connector says: %s") % said)
 

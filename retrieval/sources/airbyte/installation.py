@@ -21,7 +21,7 @@ from retrieval.sources.airbyte.calls import ConnectorCalls
 from retrieval.sources.airbyte.connector_process import build_connector_environment
 from retrieval.sources.airbyte.programs import (
     MANIFEST_PROGRAM,
-    check_allowed,
+    check_connectors_allowed,
     get_connectors_folder,
     get_environment_path,
     read_manifest_spec,
@@ -40,7 +40,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
 
     Raises: InstallationFailed, SourceRefused.
     """
-    check_allowed()
+    check_connectors_allowed()
     get_connectors_folder().mkdir(parents=True, exist_ok=True)
     building, place = get_connectors_folder() / f".{connector.name}.new", get_environment_path(connector)
     with _lock_installation(connector):
@@ -56,7 +56,8 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec is read from the new environment, after it was moved.
+            # The spec (the JSON Schema of the connector's settings) is read from the new environment, after it was
+            # moved.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
             _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())

@@ -1,4 +1,4 @@
-"""Find the programs of installed connectors, and read manifests."""
+"""Find the programs of installed connectors, and read manifests (YAML files that describe a connector without code)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ def get_environment_path(connector: RegisteredConnector) -> Path:
     return get_connectors_folder() / connector.name
 
 
-def check_allowed() -> None:
-    """Raise SourceRefused if this site may not run connectors."""
+def check_connectors_allowed() -> None:
     if not settings.SOURCE_CONNECTORS:
         raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
 
 
 def find_program(connector: RegisteredConnector) -> list[str]:
     """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
-    check_allowed()
+    check_connectors_allowed()
     scripts = get_environment_path(connector) / "bin"
     program = scripts / connector.program
     if not connector.is_ready or not connector.program or not program.is_file():
@@ -43,13 +42,16 @@ def find_program(connector: RegisteredConnector) -> list[str]:
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # The Python is named here, because the script's first line names a Python in the folder where the environment was
-    # built. The environment was moved afterwards.
+    # Python is called by its path, because the script's first line names the folder in which the environment was built.
+    # The environment was moved afterwards.
     return [str(scripts / "python"), str(program)]
 
 
 def read_manifest_spec(manifest: str) -> dict[str, Any]:
-    """Return the JSON Schema in a manifest; empty if it has none. Raises: SourceRefused if it is not a manifest."""
+    """Return the JSON Schema of the settings that a manifest describes; empty if it has none.
+
+    Raises: SourceRefused if the text is not a manifest.
+    """
     try:
         content = yaml.safe_load(manifest)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

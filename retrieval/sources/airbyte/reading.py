@@ -1,7 +1,7 @@
-"""Record how far an incremental source was read.
+"""Store up to which record a source was read, so that the next run reads only later records (incremental reading).
 
-A connector's STATE says how far its records were read. It is stored only after the documents of all earlier records. So
-after an interruption, the next run reads at least the records that are missing.
+A connector reports this point in a STATE message. The message is stored only after the documents of all records before
+it. So after an interruption, no record is missed; some may be read twice.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from retrieval.models import ReadingState, RegisteredConnector
 from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
-# If several STATEs come within this many items, only the last is kept.
+# A STATE is not kept if a newer one follows within this many items.
 _ITEMS_BETWEEN = 200
 
 
 def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
-    """Return a hash of the connector, its settings and its streams.
+    """Return a hash of everything on which a STATE depends: the connector, its settings and its chosen streams.
 
-    A stored STATE is used only if the hash is equal.
+    A stored STATE is used only while this hash stays the same.
     """
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
     told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
-    # A keyed hash, because the settings contain secrets.
+    # The hash has a secret key, because the settings contain passwords that could be guessed from a plain hash.
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 
 
 class Reading:
-    """The reading of a source in one run, from which the next run can continue.
+    """Tracks how far one run has read a source, so that the next run can continue.
 
-    ``state`` is the connector's last STATE; if it is empty, the connector reads everything. If ``is_full`` is true,
-    this run reads all records of the source.
+    ``state`` is the connector's stored STATE; if it is empty, the connector reads everything. If ``is_full`` is true,
+    this run reads all records of the source, and not only changes.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:
@@ -65,8 +65,8 @@ class Reading:
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
     def remember_state(self, message: StateMessage, items: int) -> None:
-        """Remember a STATE message, and the number of different items that the connector sent before it."""
-        if not self._known.take(message):
+        """Remember a STATE message, and how many different items the connector had sent before it."""
+        if not self._known.add_message(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
         if self._checkpoints and items - before < _ITEMS_BETWEEN:
@@ -74,7 +74,7 @@ class Reading:
         self._checkpoints.append((items, self._known.snapshot()))
 
     def is_deletion(self, stream: str, last_run: int) -> bool:
-        """Return whether a record that this run did not read is deleted in the source.
+        """Return whether a record that this run did not read is deleted. An incremental run reads only changes.
 
         ``last_run`` is the number of the last run that read the record.
         """
@@ -83,7 +83,11 @@ class Reading:
         return self.is_full and last_run < self._began_run
 
     def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the last STATE sent within the first ``saved`` items; with ``is_all``, the last one of all."""
+        """Store the newest STATE that came before or at item ``saved``, because all items up to it are saved.
+
+        If ``is_all`` is true, all items are saved, so the newest STATE is stored. ``is_complete`` means that the
+        connector sent everything.
+        """
         if not self._incremental:
             return
         reached = [number for number, (items, _parts) in enumerate(self._checkpoints) if is_all or items <= saved]
@@ -105,5 +109,5 @@ class Reading:
 
 def _is_due(stored: ReadingState, days: int) -> bool:
     age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
-    # A connector that sends no STATE reads everything in each run.
+    # A connector that sends no STATE reads everything in each run, so each run counts as a full one.
     return not stored.messages or age >= timedelta(days=days)

@@ -30,7 +30,10 @@ class SecretArea(forms.Textarea):
 
 
 def _simplify_schema(schema: Any) -> dict[str, Any]:
-    """Return the schema in a simpler form: if no alternative is an object, the first one that is not null."""
+    """Return the schema without a needless choice between alternatives.
+
+    Alternatives that are no objects become the first one that is not null. A single alternative replaces the choice.
+    """
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")
@@ -83,7 +86,7 @@ def _list_choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def build_fields(schema: Schema) -> dict[str, forms.Field]:
-    """Return the form fields by name. A name is PREFIX and the path of the setting."""
+    """Return the form fields by name. A name is the constant PREFIX followed by the path of the setting."""
     fields: dict[str, forms.Field] = {}
     for name, field in _iterate_fields(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
         if len(fields) < MOST_FIELDS:
@@ -173,7 +176,7 @@ def _is_number(value: Any) -> bool:
 
 
 def build_config(schema: Schema, options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the connector's settings from the values of the form, and the names of missing ones."""
+    """Return the connector's settings from the values of the form, and the labels of missing required settings."""
     missing: list[str] = []
     return _build_object(schema, options, PREFIX, missing, MOST_LEVELS), missing
 
@@ -209,7 +212,7 @@ def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing:
     if value in (None, "", []):
         return _ABSENT
     if isinstance(values := schema.get("enum"), list):
-        # A form sends the choice as text, but the schema may have it as a number.
+        # A form sends the chosen value as text, but the schema may define it as a number.
         return next((each for each in values if str(each) == str(value)), _ABSENT)
     if schema.get("airbyte_secret") and _read_type(schema) in ("integer", "number", "object", "array"):
         return _read_json(here, value)

@@ -1,4 +1,4 @@
-"""Combine a connector's STATE messages to the state with which its next call begins.
+"""Combine the STATE messages of an Airbyte connector. They tell its next call where to continue.
 
 A message is about one stream (STREAM), about all streams (GLOBAL), or in a form of the connector's own (LEGACY):
 https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing
@@ -14,7 +14,7 @@ from typing import Any
 from retrieval.sources.airbyte.streams import join_name
 
 _LEGACY, _GLOBAL = "legacy", "global"
-# The last STATE message of each stream, or one STATE message of another type.
+# The last STATE message of each stream. A GLOBAL or LEGACY message stands alone.
 Snapshot = Mapping[str, Any]
 
 
@@ -24,9 +24,9 @@ class StateMessage:
 
 
 class KnownState:
-    """The last STATE messages of the ``streams``, which are read incrementally.
+    """Collects a connector's last STATE messages, as they are passed to its next call.
 
-    Messages of other streams are dropped.
+    Messages of streams that are not in ``streams`` are dropped. ``streams`` are those that are read incrementally.
     """
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:
@@ -34,10 +34,10 @@ class KnownState:
         self._parts: dict[str, Any] = {}
         kept = json.loads(stored) if stored else []
         for each in kept if isinstance(kept, list) else [{"type": "LEGACY", "data": kept}]:
-            self.take(StateMessage(each))
+            self.add_message(StateMessage(each))
 
-    def take(self, message: StateMessage) -> bool:
-        """Add a message, and return whether it is about any of the streams."""
+    def add_message(self, message: StateMessage) -> bool:
+        """Remember a STATE message; return False if it is malformed or about another stream."""
         content = message.content
         stream, whole = content.get("stream"), content.get("global")
         match content.get("type"):
@@ -58,8 +58,8 @@ class KnownState:
         name = join_name(descriptor.get("namespace"), descriptor.get("name"))
         if name not in self._streams:
             return False
-        # A connector uses one type of message. Parts of another type are removed, because an older version of the
-        # connector sent them.
+        # All messages of a connector have the same type. If another type is stored, an older version of the connector
+        # sent it, so it is removed.
         self._parts = {key: part for key, part in self._parts.items() if key.startswith("stream ")}
         self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
         return True
@@ -69,7 +69,6 @@ class KnownState:
 
 
 def write_state(parts: Snapshot) -> str:
-    """Return the text of the file that the connector's option --state names; empty if there is no state."""
     if not parts:
         return ""
     return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))

@@ -1,6 +1,6 @@
-"""Choose streams of a connector, and how each is read.
+"""Choose streams (kinds of records) of a connector, and how each is read.
 
-The options of a source contain the options of each of its streams, with a prefix.
+A source stores the options of all its streams together. The options of a stream begin with its prefix.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def list_chosen(options: Mapping[str, Any]) -> list[str]:
 
 
 def build_prefix(name: str) -> str:
-    """Return the prefix of the stream's options. It is unique, and can be part of an HTML id."""
+    """Return the unique prefix of the stream's options, which can be part of an HTML id."""
     return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
@@ -51,7 +51,7 @@ def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, An
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 
 
-def drop_unchosen(options: Mapping[str, Any]) -> dict[str, Any]:
+def drop_options_of_unchosen_streams(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a source without those of streams that are not chosen."""
     chosen = tuple(map(build_prefix, list_chosen(options)))
     return {
@@ -65,9 +65,9 @@ def can_read_changes(stream: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChosenStream:
-    """A stream of a connector that a source reads.
+    """A stream that a source reads from its connector.
 
-    ``stream`` is the connector's description of it, ``options`` are the source's options for it.
+    ``stream`` is the connector's description of the stream, ``options`` are the source's options for it.
     """
 
     name: str
@@ -78,8 +78,8 @@ class ChosenStream:
     def is_incremental(self) -> bool:
         return can_read_changes(self.stream) and self.options.get("sync_mode") == INCREMENTAL
 
-    def configure(self) -> dict[str, Any]:
-        """Return the stream's entry in the catalogue that the connector gets."""
+    def build_catalog_entry(self) -> dict[str, Any]:
+        """Return what the connector shall read of this stream, and how (a ConfiguredAirbyteStream)."""
         described = {name: value for name, value in self.stream.items() if name != "fields"}
         described["supported_sync_modes"] = described.get("supported_sync_modes") or [FULL]
         chosen: dict[str, Any] = {
@@ -99,7 +99,7 @@ def _split(path: object) -> list[str]:
 
 
 def is_deleted(values: list[Any]) -> bool:
-    """Return whether any value of a record's "deleted" field means yes, such as a time, true or 1."""
+    """Return whether a field marks its record as deleted: any of its values means yes, such as a time, true or 1."""
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 
@@ -140,8 +140,8 @@ def build_days_field() -> forms.Field:
     )
 
 
-def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream whose cursor field is not chosen."""
+def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
+    """Yield an error for each incremental stream without a cursor field, which shows what has changed."""
     for name in list_chosen(cleaned):
         stream, options = find_stream(found, name), select_stream_options(cleaned, name)
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
@@ -150,8 +150,11 @@ def check_cursors(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Itera
             yield f"{build_prefix(name)}cursor_field", ValidationError(said)
 
 
-def check_readers(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream, if the source also takes over who may read its items."""
+def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
+    """Yield an error for each incremental stream, if the source also takes over who may read its items.
+
+    If a right is withdrawn, the record need not change, so incremental reading would miss it.
+    """
     for name in list_chosen(cleaned):
         if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, build_page
-from retrieval.sources.network import Client, check_progress
+from retrieval.sources.network import Client, check_page_is_new
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
 from retrieval.sources.reader_names import TakesReaders
@@ -34,12 +34,12 @@ class ConfluenceOptions(TakesReaders, Options, Account):
 
 
 class _Unreadable(RagsiteError):
-    """An error: a response of the server does not contain the readers. The message is for the admin."""
+    """An error: a response of the server does not say who may read a page or space. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Subjects:
-    """The readers that a restriction names: groups, users (by identity), or everybody."""
+    """Who may read a page or space: groups, users (by their id), or everybody."""
 
     groups: frozenset[str] = frozenset()
     users: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class _Subjects:
 
 @dataclass(slots=True)
 class _Rights:
-    """The rights that a run has read: the readers of the space, members of groups, and names of accounts."""
+    """A run's cache of rights: who may read the space, the members of groups, and the names of accounts."""
 
     space: _Subjects = field(default_factory=_Subjects)
     unread: str = ""
@@ -57,28 +57,28 @@ class _Rights:
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def read_subjects(self, subjects: Mapping[str, Any]) -> _Subjects:
-        """Return the accounts and groups in a response. Raises: _Unreadable if either list is missing."""
+    def read_users_and_groups(self, subjects: Mapping[str, Any]) -> _Subjects:
+        """Return the users and groups in a response. Raises: _Unreadable if the list of either is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
-            return _Subjects(frozenset(map(self.note_group, groups)), frozenset(map(self.note_user, users)))
+            return _Subjects(frozenset(map(self.remember_group, groups)), frozenset(map(self.remember_user, users)))
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the answer does not name accounts and groups")) from error
 
-    def note_group(self, group: Mapping[str, Any]) -> str:
+    def remember_group(self, group: Mapping[str, Any]) -> str:
         name = str(group["name"])
         if group.get("id"):
             self.group_ids[name] = str(group["id"])
         return name
 
-    def note_user(self, user: Mapping[str, Any]) -> str:
-        """Return an account's identity, and remember its name: its mail address if the server shows it."""
+    def remember_user(self, user: Mapping[str, Any]) -> str:
+        """Return an account's id, and remember its mail address, or its name if the server hides the address."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
-    def read_space(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
-        """Return who may see the space. Cloud and servers list the permissions in different forms."""
+    def read_space_readers(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
+        """Return who may see the space. Confluence Cloud and Confluence Server list permissions in different forms."""
         found = _Subjects()
         try:
             for each in permissions:
@@ -106,11 +106,11 @@ class _Rights:
             if kind == "anonymous":
                 return _Subjects(is_everybody=True)
             if kind == "group":
-                return _Subjects(groups=frozenset([self.note_group(subject)]))
-            return _Subjects(users=frozenset([self.note_user(subject)]))
+                return _Subjects(groups=frozenset([self.remember_group(subject)]))
+            return _Subjects(users=frozenset([self.remember_user(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
-        return self.read_subjects({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
+        return self.read_users_and_groups({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
 
     def name_readers(self, admitted: _Subjects) -> ItemReaders:
         users = tuple(sorted(self.names[each] for each in admitted.users))
@@ -150,13 +150,13 @@ class ConfluenceConnector(WikiConnector):
             following = answer.get("_links", {}).get("next")
             if not following:
                 return
-            check_progress(seen, [str(page["id"]) for page in answer.get("results", [])])
+            check_page_is_new(seen, [str(page["id"]) for page in answer.get("results", [])])
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Return a page of results, and the reason if the server did not list restrictions with it, or "".
+        """Request a page of results. Return it with "", or with the reason why it contains no restrictions.
 
-        Some servers cannot list restrictions if a page above was deleted.
+        Some servers cannot list restrictions if the page above a page was deleted.
         """
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
@@ -186,15 +186,13 @@ class ConfluenceConnector(WikiConnector):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
         return super()._open_client()
 
-    # Who may read ---------------------------------------------------------------------------------------------------
-
     def _read_space(self, rights: _Rights) -> None:
         address = f"{self._address}/rest/api/space/{self.options['space']}"
         try:
             permissions = self._ask(address, {"expand": "permissions"}).get("permissions")
             if not isinstance(permissions, list):
                 permissions = self._ask_json(f"{address}/permissions")
-            rights.space = rights.read_space(permissions)
+            rights.space = rights.read_space_readers(permissions)
         except (SourceRefused, SourceUnavailable, _Unreadable) as error:
             rights.unread = _explain(error)
 
@@ -207,7 +205,7 @@ class ConfluenceConnector(WikiConnector):
                 restrictions = _read_restrictions(place)
                 # A page without restrictions has the readers of the pages above and of the space.
                 if _is_restricted(restrictions):
-                    admitted = self._intersect(rights, admitted, rights.read_subjects(restrictions))
+                    admitted = self._intersect(rights, admitted, rights.read_users_and_groups(restrictions))
         except _Unreadable as error:
             return ItemReaders(unread=str(error))
         return rights.name_readers(admitted)
@@ -215,7 +213,7 @@ class ConfluenceConnector(WikiConnector):
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
         """Return the readers that both ``one`` and ``other`` admit.
 
-        Members of groups are requested only if one of the two names a group or user that the other does not name.
+        The members of groups are requested only if a group or user is in one of the two but not in the other.
         """
         if one.is_everybody:
             return other
@@ -242,7 +240,7 @@ class ConfluenceConnector(WikiConnector):
         """
         if group not in rights.members:
             try:
-                rights.members[group] = frozenset(map(rights.note_user, self._list_members(rights, group)))
+                rights.members[group] = frozenset(map(rights.remember_user, self._list_members(rights, group)))
             except (SourceRefused, SourceUnavailable, KeyError, TypeError) as error:
                 _explain(error)
                 rights.members[group] = frozenset()
@@ -284,7 +282,7 @@ def _read_ancestors(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_restricted(restrictions: Mapping[str, Any]) -> bool:
-    """Return whether the page names readers, even if the answer only counts them. Raises: _Unreadable."""
+    """Return whether the page has restrictions. A response may only contain their number. Raises: _Unreadable."""
     try:
         lists = [restrictions["user"], restrictions["group"]]
         return any(each["results"] or int(each.get("size") or each.get("totalSize") or 0) for each in lists)

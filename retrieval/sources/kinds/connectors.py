@@ -24,7 +24,7 @@ from core.users import is_superuser
 from retrieval.models import RegisteredConnector, Source
 from retrieval.sources.airbyte.calls import ConnectorCalls, Record
 from retrieval.sources.airbyte.connector_process import TookTooLong
-from retrieval.sources.airbyte.programs import check_allowed
+from retrieval.sources.airbyte.programs import check_connectors_allowed
 from retrieval.sources.airbyte.reading import Reading, hash_setup
 from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.airbyte.streams import (
@@ -34,9 +34,9 @@ from retrieval.sources.airbyte.streams import (
     build_change_fields,
     build_days_field,
     can_read_changes,
-    check_cursors,
-    check_readers,
-    drop_unchosen,
+    check_cursor_fields,
+    check_reader_imports,
+    drop_options_of_unchosen_streams,
     find_stream,
     is_deleted,
     list_chosen,
@@ -60,12 +60,13 @@ from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
 MOST_SAMPLES = 9
-# After this time or number of items, the attempt ends, and the next one continues from the last STATE.
+# After this time or number of items, an incremental attempt ends. The next attempt continues from the last STATE, the
+# connector's message that says how far it has read.
 INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Common names of fields. The form of a new stream proposes the first of these names that the stream has.
+# Common names of fields by their purpose. The form of a new stream proposes the first name that the stream has.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
@@ -105,9 +106,9 @@ class ConnectorOptions(forms.Form):
                 cleaned.update(
                     add_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
                 )
-        for field, error in [*check_cursors(self.found, cleaned), *check_readers(cleaned)]:
+        for field, error in [*check_cursor_fields(self.found, cleaned), *check_reader_imports(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
-        return drop_unchosen(cleaned)
+        return drop_options_of_unchosen_streams(cleaned)
 
 
 def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,7 +184,7 @@ def _build_mapping_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     }
 
 
-def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
+def list_usable_connectors(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
     """Return the installed connectors that the user may use in sources; with ``name``, only this one."""
     if not settings.SOURCE_CONNECTORS:
         return []
@@ -194,8 +195,6 @@ def list_usable(user: AnyUser, name: str = "") -> list[RegisteredConnector]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a record's document in the temporary file of this run."""
-
     item: RemoteItem
     start: int
     length: int
@@ -236,7 +235,7 @@ class ConnectorSource(Connector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        check_allowed()
+        check_connectors_allowed()
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         if chosen is None:
             raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))
@@ -265,9 +264,10 @@ class ConnectorSource(Connector):
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """Read all records, store their documents in a temporary file, and yield their items.
+        """Read all records, store their texts in a temporary file, and yield their items.
 
-        If the connector fails midway, no item is yielded, unless a STATE allows the next run to continue.
+        If the connector fails midway, no item is yielded, because unread records would seem to be deleted. An
+        incremental source yields the items before the failure.
         """
         if self.is_preview:
             self._calls.check_settings()
@@ -386,9 +386,9 @@ class ConnectorSource(Connector):
 
 
 def _find_values(value: Any, path: str) -> list[Any]:
-    """Return the values at a path such as fields.description.
+    """Return the record's values at a path such as fields.description.
 
-    If a value on the path is a list, the values in all its entries are returned.
+    A path through a list leads to each member of the list.
     """
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
@@ -435,7 +435,6 @@ def _read_fact(record: Mapping[str, Any], path: str) -> object:
 
 
 def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a record. The value None removes the name from the document's metadata."""
     named = [line.partition("=") for line in options.get("metadata_fields") or []]
     fields = {name.strip(): (path or name).strip() for name, _sign, path in named}
     if options.get("changed_field"):

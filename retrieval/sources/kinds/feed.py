@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import build_page
-from retrieval.sources.network import HttpConnector, check_listing, join_address
+from retrieval.sources.network import HttpConnector, check_listing_response, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
@@ -39,7 +39,7 @@ class FeedConnector(HttpConnector):
     description = _("Entries of a feed. Entries that are no longer in it are kept.")
     form = FeedOptions
 
-    # A feed lists only its newest entries, so an entry that is not listed is not deleted.
+    # A feed lists only its newest entries, so an entry that is missing in it is not deleted.
     lists_everything = False
 
     _entries: dict[str, Fetched]
@@ -49,14 +49,14 @@ class FeedConnector(HttpConnector):
 
         self._entries = {}
         response = self._client.get(self.options["url"])
-        check_listing(response)
+        check_listing_response(response)
         no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
         label = response.charset if find_codec(response.charset) else find_xml_label(response.body)
         try:
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # The text is decoded before, because feedparser would use any Python codec that the feed names.
+        # The text is decoded by this module, because feedparser would use any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed

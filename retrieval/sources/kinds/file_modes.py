@@ -1,4 +1,4 @@
-"""Find out who may read a file of the server, from the modes of the file and its folders."""
+"""Find out who may read a file on this server, from the permission bits of the file and its folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """The ids of the groups and accounts that a file's mode allows to read."""
+    """The ids of the groups and accounts that a file's permission bits allow to read."""
 
     groups: frozenset[int] = frozenset()
     users: frozenset[int] = frozenset()
@@ -28,10 +28,10 @@ class _Admitted:
 
 
 class FileModes:
-    """Finds the readers of files below ``root`` by the modes of the files and of their folders.
+    """Finds the readers of files below ``root`` from the permission bits of files and folders.
 
-    A reader must be able to open each folder from ``root`` on, and to read the file. If a file or one of its folders
-    has an access control list, its readers are unknown, because these lists are not read.
+    A reader must be able to open each folder from ``root`` down to the file, and to read the file. If one of them has
+    an access control list, the readers are unknown, because these lists are not read.
     """
 
     def __init__(self, root: Path) -> None:

@@ -14,8 +14,8 @@ from retrieval.sources.kinds.nextcloud_shares import read_shares
 from retrieval.sources.network import (
     HttpConnector,
     Response,
-    check_listing,
-    check_progress,
+    check_listing_response,
+    check_page_is_new,
     find_children,
     join_address,
     parse_xml,
@@ -61,7 +61,7 @@ class WebDavConnector(HttpConnector):
                 continue
             seen.add(_read_path(folder))
             response = self._client.request("PROPFIND", folder, headers=_ONE_LEVEL, content=_WANTED)
-            check_listing(response)
+            check_listing_response(response)
             try:
                 entries = find_children(parse_xml(response.body), "response")
             except ValueError as error:
@@ -116,7 +116,7 @@ class S3Connector(HttpConnector):
         seen = set[str]()
         while True:
             response = self._get(f"{self._address}?{urlencode(sorted(query.items()), quote_via=quote)}", {})
-            check_listing(response)
+            check_listing_response(response)
             try:
                 page = parse_xml(response.body)
             except ValueError as error:
@@ -128,14 +128,14 @@ class S3Connector(HttpConnector):
                     yield RemoteItem(key, name, read_text(entry, "ETag"), self.build_address(key))
             if read_text(page, "IsTruncated") != "true":
                 return
-            check_progress(seen, [key for key, _entry in keys_and_entries])
+            check_page_is_new(seen, [key for key, _entry in keys_and_entries])
             query["continuation-token"] = read_text(page, "NextContinuationToken")
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Send a request, signed if there is a key.
+        """Send a request. It has a signature if the options have a key.
 
         A redirect is not followed, because it would need another signature.
         """

@@ -18,11 +18,11 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.file_loading import SKIPPED_FOLDERS
-from retrieval.documents.formats import serves_pages
+from retrieval.documents.formats import is_page_asset
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
-from retrieval.sources.network import Client, check_listing
+from retrieval.sources.network import Client, check_listing_response
 from retrieval.sources.options import Account, AddressField, Options, Readable
 from retrieval.sources.protocol import (
     Connector,
@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Symbolic links to files outside ``root`` are skipped, and all links to folders, because they may form circles.
-    Raises: SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
+    Links to files outside ``root`` are skipped, and all links to folders, because these may form circles. Raises:
+    SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
     """
     try:
         with os.scandir(folder) as scan:
@@ -140,9 +140,9 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# The mode of a submodule, which is a commit of another repository.
+# The mode by which Git marks a submodule, whose files are in another repository.
 _SUBMODULE = 0o160000
-# The largest answer of a Git server. An answer is read into memory.
+# The largest response of a Git server, which is kept in memory.
 _MOST_BYTES = 256 * 2**20
 
 
@@ -201,7 +201,7 @@ class GitConnector(Connector):
         for entry in iter_tree_contents(self._repository.object_store, tree):
             name = entry.path.decode("utf-8", "backslashreplace")
             is_submodule = stat.S_IFMT(entry.mode) == _SUBMODULE
-            if is_submodule or (stat.S_ISREG(entry.mode) and not serves_pages(name, has_pages=True)):
+            if is_submodule or (stat.S_ISREG(entry.mode) and not is_page_asset(name, has_pages=True)):
                 self._submodules |= {name} if is_submodule else set()
                 yield RemoteItem(name, name, entry.sha.decode(), self.build_address(name))
 
@@ -272,8 +272,8 @@ def _make_git_client(client: Client, repository: str) -> Any:
                 content=content,
                 most_bytes=_MOST_BYTES,
             )
-            check_listing(answer)
-            # dulwich reads these attributes.
+            check_listing_response(answer)
+            # The Git library dulwich reads these attributes of a response.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),
                 redirect_location=answer.url if answer.url != url else "",

@@ -83,7 +83,7 @@ class MailboxConnector(Connector):
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open_mailbox()
-        # UIDVALIDITY is part of each item's key, because the numbers of messages change when it changes.
+        # UIDVALIDITY changes when the server numbers its messages anew, so it is part of each item's key.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
         for line in self._run_command("FETCH", "1:*", "(UID RFC822.SIZE)"):

@@ -1,4 +1,4 @@
-"""Find out who may read a file of Nextcloud or ownCloud, from the shares that the source's account made."""
+"""Find out who may read a file of Nextcloud or ownCloud: those with whom the source's account has shared it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.utils.translation import gettext as _t
 
-from retrieval.sources.network import Client, check_listing
+from retrieval.sources.network import Client, check_listing_response
 from retrieval.sources.protocol import ItemReaders, SourceRefused, SourceUnavailable
 
 _SERVICE = "/remote.php/"
@@ -20,9 +20,9 @@ _READ = 1
 
 @dataclass(slots=True)
 class Shares:
-    """The accounts and groups with which each path is shared.
+    """The shares of an account: for each path, the accounts and groups that may read it.
 
-    ``root`` is the source's folder, ``owner`` its account.
+    ``root`` is the source's folder, ``owner`` the account.
     """
 
     owner: str
@@ -32,7 +32,7 @@ class Shares:
     users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
 
     def find_readers(self, name: str) -> ItemReaders:
-        """Return the readers of a file: the owner, and those with whom the file or a folder above it is shared."""
+        """Return the readers of a file: its owner, and all with whom the file or a folder above it is shared."""
         if self.unread:
             return ItemReaders(unread=self.unread)
         path = self.root / name
@@ -54,7 +54,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
     asked = f"{host}/ocs/v2.php/apps/files_sharing/api/v1/shares?format=json&reshares=true"
     try:
         response = client.get(asked, headers={"OCS-APIRequest": "true"})
-        check_listing(response)
+        check_listing_response(response)
         for share in json.loads(response.body)["ocs"]["data"]:
             _add_share(shares, share)
     except (SourceRefused, SourceUnavailable) as error:

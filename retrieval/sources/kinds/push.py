@@ -1,4 +1,4 @@
-"""The kind of source whose documents programs send over the API. `retrieval.sources.pushes` stores them."""
+"""The kind of source whose documents other programs send over the API. `retrieval.sources.pushes` stores them."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ from retrieval.sources.network import (
     USER_AGENT,
     HttpConnector,
     Response,
-    check_item,
-    check_listing,
+    check_item_response,
+    check_listing_response,
     find_children,
     join_address,
     parse_xml,
@@ -48,7 +48,7 @@ from retrieval.text.encodings import find_codec
 _MOST_CHARACTERS = 3 * 2**20
 
 
-# Directives that have a value. Any other word before a colon is the name of a robot.
+# Directives for robots that have a value after a colon. Any other word before a colon is the name of a robot.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 _REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ class Robots:
             name, colon, value = (part.strip().lower() for part in word.partition(":"))
             if name == "unavailable_after":
                 if value.isalpha():
-                    # The part before the comma is a weekday; the date is the next part.
+                    # A date is "weekday, day", so the text before the comma is not the whole value.
                     value, _comma, rest = rest.partition(",")
                 self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
@@ -84,10 +84,10 @@ def _is_past(date: str) -> bool:
 
 
 class PageLinks(HTMLParser):
-    """The addresses in the first three million characters of a page, as written there.
+    """The links in the first three million characters of a page, as written there.
 
-    ``base`` is the address to which they are relative; if it is empty, they are relative to the page's. After
-    ``refresh_seconds``, the page redirects to ``refresh``.
+    Relative links are relative to ``base``; if it is empty, to the page's own address. After ``refresh_seconds``, the
+    page redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -100,7 +100,7 @@ class PageLinks(HTMLParser):
         self.robots = Robots()
         self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
-        # The parser is not closed, because it would search several times for the end of an open tag, which is slow.
+        # `close` is not called, because it searches several times for the end of an unclosed tag, which is slow.
         self.feed(text[:_MOST_CHARACTERS])
 
     def resolve_base(self, response: Response) -> str:
@@ -141,7 +141,8 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# These types only mean "save the file". Addresses with the extensions in _PROGRAMS generate pages.
+# These media types only mean "save the file", so the extension decides. The extensions in _PROGRAMS do not count,
+# because such an address is a program that can send any format.
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -151,13 +152,13 @@ _ANY_TYPE = frozenset(
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
-# Parameters with the address to which a reader returns after signing in or consenting.
+# URL parameters with the address to which a site returns after a visitor has signed in or consented to cookies.
 _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page is a document of its own if more than this share of its words are missing in the page that it names as its
-# original.
+# A page may name another page as its original (rel=canonical). If the original lacks more than this share of its words,
+# the page becomes a document too.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -191,11 +192,11 @@ class WebsiteConnector(HttpConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        # A host with and without www. is the same site.
         self._hosts = {urlsplit(self._address).netloc.removeprefix("www.")}
         self._asked_at = 0.0
         self._robots: Any = None
-        # Redirects that led to each address, and answers that were requested early to compare them with another page.
+        # ``_trails`` maps an address to the addresses that redirected to it. ``_answers`` are responses that were
+        # requested early, to compare them with another page.
         self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
@@ -227,10 +228,10 @@ class WebsiteConnector(HttpConnector):
             # again.
             response = self._request(item.key, {})
         if item.is_entry:
-            check_listing(response)
+            check_listing_response(response)
         if response.is_unchanged:
             return None
-        check_item(response, item.name)
+        check_item_response(response, item.name)
         name, media_type = derive_name_and_type(item.name, response)
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
@@ -292,7 +293,6 @@ class WebsiteConnector(HttpConnector):
         return ""
 
     def _has_original(self, address: str, page: PageLinks) -> bool:
-        """Return whether the page at ``address`` is an original that contains nearly all words of ``page``."""
         if address not in self._originals:
             self._originals[address] = self._read_original_words(address)
         original = self._originals[address]
@@ -353,7 +353,6 @@ class WebsiteConnector(HttpConnector):
         self._robots = Protego.parse(text)
 
     def _read_sitemaps(self) -> Iterator[str]:
-        """Yield the addresses of pages in the sitemaps. Raises: SourceRefused if there is none."""
         path = urlsplit(self._address).path
         if path.endswith((".xml", ".xml.gz")):
             waiting = [self._address]
@@ -368,7 +367,7 @@ class WebsiteConnector(HttpConnector):
             if len(seen) > _MOST_SITEMAPS:
                 raise SourceRefused(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
             response = self._request(url, {}, redirects=5)
-            check_listing(response)
+            check_listing_response(response)
             try:
                 root = parse_xml(_decompress_sitemap(response.body).lstrip(codecs.BOM_UTF8 + b"\r\n\t "))
                 if not str(root.tag).endswith(("urlset", "sitemapindex")):
@@ -382,12 +381,12 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise_address(url: str) -> str:
-    """Return the address without fragment, campaign parameters (`utm_…`) and session ids.
+    """Return the address without the parts that do not change the page, so that each page has one address.
 
-    So a page has only one address. Raises: ItemFailed if it is not an address.
+    These are the fragment, campaign parameters (`utm_…`) and session ids. Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # Other parts are not changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
+    # The remaining text is not changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 

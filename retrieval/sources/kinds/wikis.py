@@ -1,4 +1,4 @@
-"""Read pages of MediaWiki over its API, and share code with other wikis."""
+"""Read pages of MediaWiki over its API. The base class is also used for other wikis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django import forms
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.sources.network import Client, HttpConnector, check_listing, check_progress
+from retrieval.sources.network import Client, HttpConnector, check_listing_response, check_page_is_new
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
     Fetched,
@@ -43,7 +43,7 @@ class WikiConnector(HttpConnector):
         else:
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             response = self._client.request("POST", address, headers=headers, content=urlencode(posted).encode())
-        check_listing(response)
+        check_listing_response(response)
         try:
             return json.loads(response.body)
         except ValueError as error:
@@ -107,7 +107,7 @@ class MediaWikiConnector(WikiConnector):
             following = {name: str(value) for name, value in answer.get("continue", {}).items()}
             if not following:
                 return
-            check_progress(seen, [str(page["pageid"]) for page in answer.get("query", {}).get("pages", [])])
+            check_page_is_new(seen, [str(page["pageid"]) for page in answer.get("query", {}).get("pages", [])])
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
         query = {**_JSON, "action": "parse", "pageid": item.key, "prop": "text", "disableeditsection": "1"}

@@ -14,7 +14,7 @@ from core.exceptions import ModelFailed
 from core.http_client import build_bounded_client
 from core.language_model.chat_model import ChatEndpoint, ChatModel
 from core.language_model.completion_client import CompletionClient, Request
-from core.model_server import LEFT_OUT, hide_request
+from core.model_server import LEFT_OUT, hide_texts_of_request
 from evaluation.judges.judge_model import JudgeModel
 from retrieval.exceptions import EmbeddingFailed, RerankFailed
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
@@ -140,4 +140,4 @@ BODY = {"model": "tiny", "messages": [{"role": "user", "content": "How heavy is\
     ],
 )
 def test_what_quotes_the_request_is_left_out(said, is_kept):
-    assert hide_request(said, BODY) == (said if is_kept else LEFT_OUT)
+    assert hide_texts_of_request(said, BODY) == (said if is_kept else LEFT_OUT)

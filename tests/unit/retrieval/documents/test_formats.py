@@ -13,7 +13,7 @@ from retrieval.documents.extraction import ExtractionLimits, extract
 from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, DocumentText
-from retrieval.viewer.page import page_context
+from retrieval.viewer.page import build_viewer_context
 from tests.support import formats_table
 
 TOY = "tests.unit.retrieval.documents.toy_format"
@@ -40,7 +40,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
     assert (extracted.media_type, extracted.title) == ("application/x-toy", "Toy")
 
     document = Document(source="a.toy", media_type=extracted.media_type)
-    page = page_context(document, DocumentText(text=extracted.text, sections=[], pages=[]), {})
+    page = build_viewer_context(document, DocumentText(text=extracted.text, sections=[], pages=[]), {})
     assert "<em>HERE</em>" in "".join(page["parts"])
     assert not page["is_code"]
 
@@ -54,7 +54,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
 
 @pytest.mark.parametrize("media_type", ["", "application/x-unknown"])
 def test_a_document_of_an_unknown_format_is_shown_as_text(media_type):
-    page = page_context(Document(source="a.unknown", media_type=media_type), DocumentText(text="A book.\n"), {})
+    page = build_viewer_context(Document(source="a.unknown", media_type=media_type), DocumentText(text="A book.\n"), {})
     assert not page["is_code"]
     assert page["parts"] == ["A book.\n"]
 

@@ -39,7 +39,7 @@ class _Scripted(ConfluenceConnector):
 def find_admitted(connector, space, limits, members):
     rights = connector._rights
     operation = {"operation": "read", "targetType": "space"}
-    rights.space = rights.read_space([{"operation": operation, "subjects": subjects(space)}])
+    rights.space = rights.read_space_readers([{"operation": operation, "subjects": subjects(space)}])
     found = connector._find_readers(rights, page_of(limits), "")
     assert not found.unread
     assert not found.is_everybody

@@ -13,7 +13,7 @@ def stream_state(name, at, **descriptor):
 
 def after(stored, *messages, streams=("pages", "public.notes")):
     known = KnownState(stored, streams)
-    taken = [known.take(StateMessage(message)) for message in messages]
+    taken = [known.add_message(StateMessage(message)) for message in messages]
     return write_state(known.snapshot()), taken
 
 
@@ -43,11 +43,11 @@ def test_a_state_that_breaks_the_protocol_says_nothing():
 
 def test_a_stream_is_configured_as_it_was_chosen():
     stream = {"name": "a", "fields": ["b"], "supported_sync_modes": ["incremental"], "default_cursor_field": ["at"]}
-    chosen = ChosenStream("a", stream, {"sync_mode": "incremental", "cursor_field": "changed.at"}).configure()
+    chosen = ChosenStream("a", stream, {"sync_mode": "incremental", "cursor_field": "changed.at"}).build_catalog_entry()
     assert (chosen["sync_mode"], chosen["cursor_field"]) == ("incremental", ["changed", "at"])
     assert "fields" not in chosen["stream"]
     stream["supported_sync_modes"] = ["full_refresh"]
-    assert ChosenStream("a", stream, {"sync_mode": "incremental"}).configure()["sync_mode"] == "full_refresh"
+    assert ChosenStream("a", stream, {"sync_mode": "incremental"}).build_catalog_entry()["sync_mode"] == "full_refresh"
 
 
 def test_options_of_streams_with_alike_names_are_kept_apart():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.sources.airbyte.streams import FULL, INCREMENTAL, check_readers
+from retrieval.sources.airbyte.streams import FULL, INCREMENTAL, check_reader_imports
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from retrieval.sources.airbyte.streams import FULL, INCREMENTAL, check_readers
 def test_rights_are_taken_over_from_full_readings_only(takes_readers, modes, refused):
     modes_of = {f"of.{name.replace('.', '%2E')}.sync_mode": mode for name, mode in modes.items()}
     options = {"streams": list(modes), "takes_readers": takes_readers, **modes_of}
-    assert [field for field, _error in check_readers(options)] == refused
+    assert [field for field, _error in check_reader_imports(options)] == refused

@@ -6,7 +6,7 @@ from retrieval.documents.extraction.markdown import parse_front_matter, parse_st
 from retrieval.media_types import PPTX
 from retrieval.models import Document, DocumentText
 from retrieval.viewer.markdown_page import render_document
-from retrieval.viewer.page import page_context
+from retrieval.viewer.page import build_viewer_context
 
 HOSTILE = """# <img src=x onerror=alert(1)> title
 
@@ -111,7 +111,7 @@ def test_code_tells_its_language():
 def test_a_slide_has_its_number_and_one_without_words_is_left_out():
     text = "# One\n\n\n\n# Three\n"
     served = DocumentText(text=text, sections=[], pages=[(1, 0, 7), (2, 7, 9), (3, 9, len(text))])
-    page = page_context(Document(source="a.pptx", media_type=PPTX), served, {"start": "11", "end": "16"})
+    page = build_viewer_context(Document(source="a.pptx", media_type=PPTX), served, {"start": "11", "end": "16"})
     assert page["parts"] == [
         '<p class="slide-number" id="page-1">Slide 1</p><h2 id="section-0">One</h2>\n',
         '<p class="slide-number" id="page-3">Slide 3</p><h2 id="section-9"><mark id="passage">Three</mark></h2>\n',

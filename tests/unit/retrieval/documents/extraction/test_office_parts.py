@@ -17,7 +17,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from retrieval.documents.extraction import extract
-from retrieval.documents.extraction.office_xml import mark_lowered, mark_raised, read_chart
+from retrieval.documents.extraction.office_xml import read_chart, write_subscript, write_superscript
 from retrieval.text.extracted import LeftOut
 
 W = nsdecls("w") + (
@@ -308,12 +308,12 @@ def test_a_list_that_restarts_begins_at_its_own_number(save_docx):
     ],
 )  # fmt: skip
 def test_raised_marks_never_join_a_number(before, raised, written):
-    assert before + mark_raised(before, raised) == written
+    assert before + write_superscript(before, raised) == written
 
 
 def test_lowered_digits_are_set_off_from_digits_alone():
-    assert mark_lowered("H", "2") == "2"
-    assert mark_lowered("101", "2") == "_2"
+    assert write_subscript("H", "2") == "2"
+    assert write_subscript("101", "2") == "_2"
 
 
 @pytest.mark.parametrize("kind", ["document", "template"])
