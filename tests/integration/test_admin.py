@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from chat.models import Answer, Citation, Conversation, Feedback
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Lexeme, Source, SourceRun
+from tests.support.libraries import remembered
 from tests.support.pages import messages
 from tests.support.people import make_staff
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 

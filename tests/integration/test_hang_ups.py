@@ -10,6 +10,7 @@ import pytest
 from bench import build_environment
 from chat.models import Answer
 from tests.integration.test_killed import events_of
+from tests.support.libraries import library_of
 from tests.support.model_server import model_server
 from tests.support.site import WebServer, wait_until
 
@@ -42,10 +43,7 @@ def server(model, django_db_setup, django_db_blocker, tmp_path_factory):
     started.stop()
 
 
-@pytest.fixture
-def library(collection, ingest):
-    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
-    return collection
+library = library_of({"pump.md": "# Pump\n\nThe pump weighs 3450 grams."})
 
 
 def asking(server, path, body):

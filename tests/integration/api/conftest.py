@@ -3,8 +3,8 @@ import json
 import pytest
 from rest_framework.test import APIClient
 
+from tests.support.libraries import remembered
 from tests.support.people import make_superuser
-from tests.support.remembered import remembered
 
 QUESTION = "How many days of paid holiday does an employee have?"
 

@@ -13,7 +13,7 @@ from retrieval.search.ranking import retrievers
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Retriever, SearchMethod
 from tests.support.faults import counted
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 from tests.support.site import wait_until
 
 pytestmark = pytest.mark.django_db

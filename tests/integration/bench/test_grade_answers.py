@@ -12,7 +12,7 @@ from bench.answers.askers import SiteAsker
 from bench.answers.graded import GradedQuestion
 from evaluation.expectations import Expectations
 from retrieval.models import Collection
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

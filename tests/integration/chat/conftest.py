@@ -3,8 +3,8 @@ from rest_framework.test import APIClient
 
 from chat.answering import writers
 from tests.support.asking import PUMP, Gated, client_of
+from tests.support.libraries import library_of
 from tests.support.people import make_reader
-from tests.support.remembered import library_of
 
 library = library_of({"pump.md": PUMP})
 

@@ -13,8 +13,8 @@ from django.utils import timezone
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from retrieval.models import Collection
 from tests.support.asking import answered
+from tests.support.libraries import library_of
 from tests.support.people import make_reader, make_staff
-from tests.support.remembered import library_of
 
 LIST = "/admin/chat/answer/"
 

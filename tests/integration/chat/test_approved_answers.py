@@ -22,7 +22,7 @@ from retrieval.models.collection import CollectionGrant, Visibility
 from retrieval.rights.search_filters import build_filters
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.text.questions import have_same_kind_and_codes
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,8 +15,8 @@ from chat.streaming import asking
 from retrieval.models import Collection, Document, MarkedFilter
 from retrieval.rights.offered_filters import list_offered_filters
 from tests.support.asking import VISITOR, answered, client_of
+from tests.support.libraries import remembered
 from tests.support.people import make_reader
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

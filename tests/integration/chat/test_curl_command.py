@@ -12,8 +12,8 @@ from chat.models import Answer
 from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
+from tests.support.libraries import library_of
 from tests.support.people import make_staff, make_superuser
-from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

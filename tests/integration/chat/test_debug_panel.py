@@ -19,8 +19,8 @@ from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.profiles import profiles
 from retrieval.search.ranking.lexical_ranker import count_matches, find_matched_spans
 from tests.support.asking import answered, client_of
+from tests.support.libraries import library_of
 from tests.support.people import make_superuser
-from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,7 +10,7 @@ from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.types import SearchMethod
 from tests.support.asking import answered
-from tests.support.remembered import library_of, remembered
+from tests.support.libraries import library_of, remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from retrieval.types import SearchMethod, Turn
 from tests.support.asking import ask as asked
 from tests.support.asking import begin
 from tests.support.completion_server import completion_server
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

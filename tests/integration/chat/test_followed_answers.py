@@ -16,8 +16,8 @@ from chat.models import ChangeNotice, Citation, Conversation, FollowedAnswer
 from core.job_queue import enqueue_forgotten_jobs, sweeping
 from retrieval.models import Collection, DocumentText
 from tests.support.asking import client_of, saved_answer
+from tests.support.libraries import remembered
 from tests.support.people import make_reader
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.test import AsyncClient
 from chat.answering.openai_compatible import CHARACTERS_PER_TOKEN
 from chat.models import Answer
 from chat.streaming import asking
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

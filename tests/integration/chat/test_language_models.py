@@ -14,9 +14,9 @@ from chat.streaming import asking, streams
 from retrieval.models import Collection
 from tests.support.asking import answered, client_of
 from tests.support.keys import key_of
+from tests.support.libraries import library_of
 from tests.support.model_server import call_pieces, model_server
 from tests.support.people import make_reader
-from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,8 +16,8 @@ from retrieval.models.collection import Visibility
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import Ranking, Retriever
+from tests.support.libraries import remembered
 from tests.support.people import make_staff, make_superuser
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,8 +22,8 @@ from chat.streaming import asking, readers
 from chat.tasks import try_model
 from retrieval.models import Document
 from tests.support.asking import ask
+from tests.support.libraries import library_of, remembered
 from tests.support.model_server import call_pieces
-from tests.support.remembered import library_of, remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from chat.pages.changes import ChangeKind, find_changes
 from core.database import fetch_rows
 from retrieval.models import Collection, Document, DocumentText
 from tests.support.asking import client_of, saved_answer
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db
 

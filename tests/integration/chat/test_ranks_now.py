@@ -11,8 +11,8 @@ from retrieval.profile_settings import ProfileSettings
 from retrieval.search.profiles import profiles
 from retrieval.types import SearchMethod
 from tests.support.asking import answered, client_of
+from tests.support.libraries import library_of
 from tests.support.people import make_staff, make_superuser
-from tests.support.remembered import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

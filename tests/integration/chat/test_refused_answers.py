@@ -14,7 +14,7 @@ from chat.models import Answer, Conversation
 from chat.types import Alternative, AnswerDraft, AnswerState, AnswerToken, Choice, Completed
 from retrieval.models import Collection, Document
 from tests.support.asking import answered
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

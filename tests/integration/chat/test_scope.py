@@ -10,8 +10,8 @@ from chat.models import Answer
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
 from tests.support.asking import VISITOR, answered, client_of
+from tests.support.libraries import remembered
 from tests.support.people import make_reader
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,8 +11,8 @@ from chat.conversations.history import REMEMBERED_TURNS
 from chat.models import Answer, Conversation
 from retrieval.models import Collection
 from tests.support.asking import client_of, saved_answer
+from tests.support.libraries import remembered
 from tests.support.people import make_reader, make_staff
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 

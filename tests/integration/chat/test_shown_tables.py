@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.models import Document
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.evaluation_sets import DOCUMENTS, answers_of, set_of
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 library = library_of(DOCUMENTS)
 

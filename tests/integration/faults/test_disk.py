@@ -29,6 +29,7 @@ from ragsite.processes.machine import reserve_disk_space
 from retrieval.documents import ingestion, submission
 from retrieval.models import Document
 from tests.support.asking import token
+from tests.support.libraries import library_of
 from tests.support.people import make_superuser
 
 # SmallDisk is a real file system of a few MiB. Tests are skipped, with a message, if the user may not mount one.
@@ -81,10 +82,7 @@ COMPLETION = {"messages": [{"role": "user", "content": "How heavy is the pump?"}
 TOLD = "The disk of this site is full"
 
 
-@pytest.fixture
-def library(collection, ingest):
-    ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
-    return collection
+library = library_of({"pump.md": "# Pump\n\nThe pump weighs 3450 grams."})
 
 
 @pytest.fixture

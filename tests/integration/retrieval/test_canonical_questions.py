@@ -13,7 +13,7 @@ from retrieval.search.pipeline import search
 from retrieval.text import chunking
 from retrieval.types import SearchMethod
 from tests.support.completion_server import completion_server
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,8 +18,8 @@ from retrieval.documents.drafts.editing import find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.gates import Gate, Objection
 from retrieval.models import Chunk, Collection, Document, Draft
+from tests.support.libraries import library_of
 from tests.support.pages import messages, staff
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 
@@ -29,13 +29,13 @@ DRAFTS = "/admin/retrieval/draft/"
 PUMP = "# Pump\n\nThe pump weighs 3450 grams.\n"
 
 
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    ingest(collection, "pump.md", PUMP)
-    ingest(collection, "valve.md", "# Valve\n\nThe valve closes at ten bar.\n")
-    ingest(collection, "heater.md", "# Heater\n\nThe heater takes 40 watts.\n")
-    return collection
+library = library_of(
+    {
+        "pump.md": PUMP,
+        "valve.md": "# Valve\n\nThe valve closes at ten bar.\n",
+        "heater.md": "# Heater\n\nThe heater takes 40 watts.\n",
+    }
+)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatis
 from retrieval.rights.search_filters import build_filters, build_unrestricted_filters
 from retrieval.search.pipeline import search
 from tests.integration.conftest import lose_tasks
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 from tests.support.site import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.types import DateRange, NumberRange, Retriever, SearchMethod
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

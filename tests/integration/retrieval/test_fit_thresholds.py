@@ -18,8 +18,8 @@ from retrieval.index.reembedding import reembed
 from retrieval.models import Document
 from retrieval.protocols import TextEmbedder
 from tests.support.asking import answered, client_of
+from tests.support.libraries import library_of
 from tests.support.people import make_superuser
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,12 +57,7 @@ class Deformed(TextEmbedder):
         return moved / np.linalg.norm(moved, axis=-1, keepdims=True)
 
 
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    for name in DOCUMENTS:
-        ingest(collection, name, (settings.BASE_DIR / "demo" / name).read_bytes())
-    return collection
+library = library_of({name: (settings.BASE_DIR / "demo" / name).read_bytes() for name in DOCUMENTS})
 
 
 def ask_all():

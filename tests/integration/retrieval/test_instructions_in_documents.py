@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.models import Collection, Document, DocumentText
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from retrieval.search.understanding import vocabulary
 from retrieval.search.understanding.vocabulary import MAX_EXPANSIONS
 from retrieval.text.terms import compute_inverse_document_frequency
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

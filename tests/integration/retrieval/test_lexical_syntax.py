@@ -13,7 +13,7 @@ from retrieval.search.ranking import vector_ranker as dense_ranker
 from retrieval.search.ranking.plans import build_plan
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.types import SearchMethod
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

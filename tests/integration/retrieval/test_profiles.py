@@ -20,7 +20,7 @@ from retrieval.search.profiles import profiles
 from retrieval.search.ranking import retrievers
 from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,7 @@ from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import Bm25Ranker
 from retrieval.search.ranking.plans import build_plan
 from retrieval.types import SearchFilters, SearchMethod
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

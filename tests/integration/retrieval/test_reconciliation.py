@@ -28,7 +28,7 @@ from retrieval.models import (
 )
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
-from tests.support.remembered import remembered
+from tests.support.libraries import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,8 +22,8 @@ from retrieval.search.ranking import reranking
 from retrieval.search.trace import StageStatus
 from retrieval.types import SearchMethod
 from tests.support.fresh_settings import fresh_settings
+from tests.support.libraries import library_of
 from tests.support.local_models import write_overlap_model
-from tests.support.remembered import library_of
 from tests.support.rerank_server import rerank_server
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from retrieval.search.pipeline import search
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchMethod, Turn
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

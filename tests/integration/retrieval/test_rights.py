@@ -17,8 +17,8 @@ from retrieval.search.ranking.lexical_ranker import count_matches
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
+from tests.support.libraries import library_of
 from tests.support.people import make_reader, make_staff, make_superuser
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,18 +61,14 @@ def test_a_grant_is_to_a_group_or_a_user():
             CollectionGrant.objects.create(collection=collection, **holders)
 
 
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    table = "| Room | Code |\n|---|---|\n| boiler | 41 |\n| cellar | 42 |\n"
-    ingest(collection, "open.md", "# Open\n\nThe boiler is behind the green door.")
-    ingest(
-        collection,
-        "closed.md",
-        f"# Closed\n\nThe boiler is heated with zalvorquim. Its part is QX-4711-B.\n\n{table}",
-        metadata={"groups": ["care"]},
-    )
-    return collection
+TABLE = "| Room | Code |\n|---|---|\n| boiler | 41 |\n| cellar | 42 |\n"
+library = library_of(
+    {
+        "open.md": "# Open\n\nThe boiler is behind the green door.",
+        "closed.md": f"# Closed\n\nThe boiler is heated with zalvorquim. Its part is QX-4711-B.\n\n{TABLE}",
+    },
+    closed={"groups": ["care"]},
+)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from retrieval.search.ranking.plans import build_plan
 from retrieval.search.ranking.vector_ranker import VectorRanker
 from retrieval.search.trace import StageStatus
 from retrieval.types import Retriever, SearchMethod
-from tests.support.remembered import library_of
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,8 +16,8 @@ from django.urls import reverse
 from retrieval.documents.deletion import forget_page_pictures, get_page_picture_folder
 from retrieval.models import Chunk, Collection, Document, DocumentText
 from retrieval.viewer import pdf_pages
+from tests.support.libraries import remembered
 from tests.support.people import make_staff
-from tests.support.remembered import remembered
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import Operation
 from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import SearchFilters
-from tests.support.remembered import remembered
+from tests.support.libraries import library_of
 
 pytestmark = pytest.mark.django_db
 
@@ -36,12 +36,7 @@ The library serves the town.
 """
 
 
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    ingest(collection, "parts.csv", PARTS)
-    ingest(collection, "library.md", HOURS)
-    return collection
+library = library_of({"parts.csv": PARTS, "library.md": HOURS})
 
 
 def ask(question, *collections, hits=()):

@@ -17,8 +17,8 @@ from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
 from ragsite.slack.replies import Replies, lease_questions
 from ragsite.tasks import delete_old
+from tests.support.libraries import library_of
 from tests.support.people import make_reader
-from tests.support.remembered import remembered
 from tests.support.slack_server import SECRET, Workspace, direct, mention, person, sign
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,12 +46,7 @@ def people(db):
     return {"ann": ann, "ben": make_reader("ben", "ben@example.org"), "board": board}
 
 
-@pytest.fixture
-@remembered
-def library(collection, ingest):
-    ingest(collection, "pump.md", OPEN)
-    ingest(collection, "bonus.md", CLOSED, metadata={"groups": ["board"]})
-    return collection
+library = library_of({"pump.md": OPEN, "bonus.md": CLOSED}, bonus={"groups": ["board"]})
 
 
 def deliver(payload, *, form="", **signing):

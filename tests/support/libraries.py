@@ -87,14 +87,18 @@ def _copy_in(held):
                 data.write(rows)
 
 
-def library_of(texts):
-    """Return the fixture `library`: a collection of these texts, by their sources."""
+def library_of(texts, **metadata):
+    """Return the fixture `library`: a collection of these texts or bytes, by their sources.
+
+    ``metadata`` has the metadata of documents, by the name before the dot of their sources.
+    """
+    assert set(metadata) <= {source.partition(".")[0] for source in texts}
 
     @pytest.fixture(name="library")
     @remembered
     def library(collection, ingest):
         for source, text in texts.items():
-            ingest(collection, source, text)
+            ingest(collection, source, text, metadata=metadata.get(source.partition(".")[0], {}))
         return collection
 
     return library
