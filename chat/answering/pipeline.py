@@ -87,20 +87,16 @@ async def answer_question(
                 yield AnswerToken(piece)
         yield completed
         return
+
+    def search_sources() -> _Searched:
+        # An instruction that was refused earlier must not reach the model as part of the conversation.
+        turns = [turn for turn in history if not find_instruction(turn.question)]
+        draft = find_sources(question, filters, method, turns, subject, profile, tried)
+        evidence = _estimate_confidence(draft, is_follow_up=bool(turns))
+        return _Searched(draft, evidence, _choose_generator(draft, model, without_model, instructions), turns)
+
     try:
-        found = await in_thread(
-            _search_sources,
-            question,
-            filters,
-            method,
-            history,
-            subject,
-            profile,
-            tried,
-            model,
-            without_model,
-            instructions,
-        )
+        found = await in_thread(search_sources)
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)
@@ -161,25 +157,6 @@ class _Searched:
     evidence: Evidence
     generator: OpenAICompatibleGenerator | None
     history: Sequence[Turn]
-
-
-def _search_sources(
-    question: str,
-    filters: SearchFilters,
-    method: SearchMethod | None,
-    history: Sequence[Turn],
-    subject: str,
-    profile: NamedProfile | None,
-    tried: TriedQuestions | None,
-    model: str,
-    without_model: str,
-    instructions: str | None,
-) -> _Searched:
-    # An instruction that was refused earlier must not reach the model as part of the conversation.
-    history = [turn for turn in history if not find_instruction(turn.question)]
-    draft = find_sources(question, filters, method, history, subject, profile, tried)
-    evidence = _estimate_confidence(draft, is_follow_up=bool(history))
-    return _Searched(draft, evidence, _choose_generator(draft, model, without_model, instructions), history)
 
 
 def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
