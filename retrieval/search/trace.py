@@ -72,9 +72,8 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs of collections that the
-    question names. ``joined_query`` is the earlier questions followed by ``query``; it is empty if only ``query`` was
-    searched. :meth:`without_errors` removes messages for staff.
+    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` is
+    ``query`` after earlier questions, or empty. :meth:`without_errors` removes messages for staff.
     """
 
     question: str

@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A passage that the search with one profile found. ``other_rank`` is its rank with the other profile, or None."""
+    """A passage that was found with one profile. ``other_rank`` is its rank with the other profile, or None."""
 
     candidate: Candidate
     passage: Passage
