@@ -1,6 +1,6 @@
 """Split a text into passages along its structure, each small enough for the embedder. PURE.
 
-Passages of prose overlap, so that a sentence is found together with the sentence to which it refers.
+Passages of prose overlap, so that a sentence is found together with the sentence before it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ _WORDS = re.compile(r"[^\W_]+")
 
 
 def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
-    """Return the titles of the sections that contain ``offset``, outermost first.
-
-    A section is (start, level, title).
-    """
+    """Return the titles of the sections (start, level, title) that contain ``offset``, outermost first."""
     return tuple(section.title for section in find_sections_above((Section(*row) for row in sections), offset))
 
 
@@ -34,10 +31,7 @@ def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of text that stays in one passage: a sentence, a block, or a part of a block.
-
-    ``cost`` is its number of tokens.
-    """
+    """A sentence, a block, or a part of a block, which stays in one passage. ``cost`` is its number of tokens."""
 
     start: int
     end: int
@@ -137,7 +131,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A tokenizer may count a long run of letters as one unknown token. So 16 characters count as at least one token.
+# A tokenizer may count a long run of letters as one token, so 16 characters count as at least one.
 _CHARS_PER_TOKEN = 16
 
 
@@ -158,7 +152,7 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions that are split into passages together. A region is the text between two headings.
+    """Neighbouring regions (texts between two headings) that are split into passages together.
 
     If ``leads`` is true, the group is only a heading or a short text, which belongs to the next region.
     """
@@ -179,8 +173,8 @@ class _Group:
 def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """Return the passages of a document in reading order. Together they contain every character except white space.
 
-    ``budget_tokens`` limits a passage, including special tokens and ``build_heading_context()``. The text itself gets
-    at least a quarter. Raises: ValueError if ``budget_tokens`` is at most SPECIAL_TOKENS.
+    ``budget_tokens`` limits a passage, including special tokens and ``build_heading_context()``. Raises: ValueError if
+    ``budget_tokens`` is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -201,10 +195,7 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
 
 
 def build_heading_context(title: str, heading_path: Sequence[str]) -> str:
-    """Return the title and headings to embed before a passage, at most MAX_CONTEXT_CHARS long.
-
-    If they are too long, inner headings are left out first.
-    """
+    """Return the title and headings to embed before a passage, at most MAX_CONTEXT_CHARS long."""
     parts: list[str] = []
     for part in (title, *heading_path):
         if part and (not parts or part.casefold() != parts[-1].casefold()):
@@ -317,10 +308,9 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Return one group for each record (row), if the records are long enough.
+    """Return one group for each record, if the records are long enough.
 
-    The vector of a passage with ten records is near to none of them. But a record of three short numbers is near to
-    everything, so short records stay together.
+    The vector of a passage with ten records is near to none of them, and that of a tiny record near to everything.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
