@@ -44,7 +44,7 @@ def _scale_scores(results: RetrieverResults) -> dict[int, float]:
 
 
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
-    """Return z-scores of all candidates. A candidate without a score gets the retriever's lowest score."""
+    """Return z-scores of all candidates. A candidate without a score gets the lowest score."""
     lowest = min(results.known.values(), default=0.0)
     return compute_z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
 
@@ -66,7 +66,7 @@ class FusionMethod:
     - ``contribute`` converts a passage's weighted values to contributions. Their sum is its score.
     - ``is_single``: only one retriever runs.
     - ``discounts_words``: BM25 gets a lower weight if the question has words that no passage contains.
-    - ``has_bonus``: passages that both retrievers returned get the bonus in the search profile.
+    - ``has_bonus``: passages that both retrievers returned get the profile's bonus.
     """
 
     label: str

@@ -26,7 +26,7 @@ class TextEmbedder(Protocol):
         """
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return each text's number of tokens. Special tokens are not counted, and long texts are not truncated."""
+        """Return each text's number of tokens, without special tokens and truncation."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension), in the given order. Raises: EmbeddingFailed."""
@@ -38,7 +38,7 @@ class TextEmbedder(Protocol):
 class Ranker(Protocol):
     """A retriever that is prepared for one question, its filters and a time limit.
 
-    ``embedder_id`` is the id of the embedder whose vectors it compares; None if it compares no vectors.
+    ``embedder_id`` is the embedder whose vectors it compares; None if it compares no vectors.
     """
 
     retriever: Retriever
@@ -54,7 +54,7 @@ class Ranker(Protocol):
         """
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks by id, from their stored data alone, without a database query."""
+        """Return the scores of these chunks by id, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the question's terms in each of these chunks, rarest first."""

@@ -125,10 +125,7 @@ def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None
 def list_table_names(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Return caption and column names of at most ``most`` tables in the passages' documents.
-
-    A table is returned if it overlaps a passage, or if the question names its caption or a column.
-    """
+    """Return (caption, column names) of at most ``most`` tables in the passages or named by the question."""
     asked = _find_wanted_words(question)
     tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
     named = []
