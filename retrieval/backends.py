@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def build_backend(setting: str, alias: str = "") -> Any:
     """Create the object that a Django setting describes as {"BACKEND": dotted path, "OPTIONS": {...}}.
 
-    With ``alias``, the setting maps aliases to such descriptions. Raises: ImproperlyConfigured.
+    If ``alias`` is given, the setting maps aliases to descriptions. Raises: ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
     if alias:

@@ -44,4 +44,4 @@ class NotFitted(RagsiteError):
 
 
 class DocumentRejected(RagsiteError):
-    """An error: the file cannot become searchable text, and a retry will not help. The uploader reads the message."""
+    """An error: the file cannot become searchable text. The uploader reads the message."""

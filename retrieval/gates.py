@@ -53,7 +53,7 @@ def find_objections(subject: Publishable) -> tuple[Objection, ...]:
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # With a savepoint, a failed query does not roll back the caller's transaction.
+            # A savepoint protects the caller's transaction from a failed query.
             with transaction.atomic():
                 objections += gate.find_objections(subject)
         except Exception as error:

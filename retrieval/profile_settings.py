@@ -21,8 +21,8 @@ class Setting:
     """The description of one setting of search profiles, in English.
 
     ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
-    use the setting; None means all. ``as_published`` is its value if an API client chooses a search method; KEPT keeps
-    the profile's.
+    use the setting; None means all. ``as_published`` is the value with a published method; KEPT means the profile's
+    value.
     """
 
     section: str

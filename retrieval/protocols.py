@@ -80,7 +80,7 @@ class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be understood without ``history``, the earlier turns, oldest first.
 
-        It raises no errors: if it fails, the question is unchanged.
+        If it fails, the question is unchanged, and no error is raised.
         """
 
 

@@ -62,7 +62,7 @@ _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 
 @_EMBEDDER.check("embedder", is_remembered=True)
 def check_embedder() -> Finding:
-    """Check the embedder. If it fails, searches use keywords alone, or fail if the settings allow only vectors."""
+    """Check the embedder, without which searches use keywords alone or fail."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED

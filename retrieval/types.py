@@ -215,7 +215,7 @@ class SearchFilters:
 
     - ``formats``: media types.
     - ``metadata``: keys and values that the document's metadata must contain.
-    - ``metadata_any``: for each key, values of which the document's metadata must have one.
+    - ``metadata_any``: values for each key, of which the document must have one.
     - ``readers``: users, each of whom must be allowed to read the document. If empty, all documents pass.
     """
 
@@ -345,7 +345,7 @@ class SearchScore:
 class StoredChunk:
     """A passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format.
 
-    A curator entered ``given_questions`` as questions that the passage answers.
+    ``given_questions`` are a curator's questions that the passage answers.
     """
 
     vector: Vectors
@@ -362,7 +362,7 @@ class Candidate:
 
     - ``score``: the sum of the contributions, ``bonus`` and boosts, or the reranker's contribution alone.
     - ``dropped``: the reason why the passage is not shown; its ``rank`` is then None.
-    - ``searches``: its results for each text, if several texts were searched. Contributions are then weighted sums.
+    - ``searches``: its results for each searched text, if there are several.
     - ``word_share``: the share of the question's words in the passage, 0 to 1; None if keywords were not searched.
     """
 

@@ -1,4 +1,4 @@
-"""Send signed events to other programs, as in the standard "Standard Webhooks" (standardwebhooks.com).
+"""Send signed events to other programs by the "Standard Webhooks" (standardwebhooks.com).
 
 A delivery is one event for one receiver. It may be sent again with the same id.
 """
@@ -85,7 +85,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
     """Reserve the delivery for this worker if it is due, and no other delivery to its receiver is running."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # Workers lock the webhook in turn, so that each sees which delivery the worker before it has reserved.
+        # Workers lock the webhook in turn, so that each sees earlier reservations.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:

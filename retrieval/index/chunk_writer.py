@@ -167,7 +167,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # Without MATERIALIZED, PostgreSQL would analyse the text for each use of the search vector.
+            # PostgreSQL would otherwise analyse the text for each use of the search vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,

@@ -16,7 +16,7 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# HNSW's links of a node. With 16, three times as many neighbours are missed.
+# HNSW's links of a node. Three times as many neighbours are missed with 16 links.
 M = 24
 EF_CONSTRUCTION = 128
 # Bytes of a node in the index besides its vector.

@@ -14,7 +14,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document id, ordinal of a passage, and start and end of the text that is wanted around it.
+# Document id, ordinal of a passage, and the range of text that is wanted around it.
 Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 

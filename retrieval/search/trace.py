@@ -98,7 +98,7 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The searched text that ranked the best hit highest: the question alone, or joined with earlier questions."""
+        """The searched text that ranked the best hit highest."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 

@@ -76,7 +76,7 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# Most columns that an answer always shows, and most rows of which it shows all columns.
+# All columns are shown if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 

@@ -18,7 +18,7 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# Most rows of a table that is shown whole, and most matching rows that are all shown.
+# Largest numbers of rows in a table that is shown whole, and of matching rows that are all shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
@@ -89,7 +89,7 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
 
 
 def score_named_words(question: str, table: KnownTable) -> float:
-    """Return a number that is higher if the question names more cells, columns and words of the table's caption."""
+    """Return a number that is higher if the question names more of the table's cells, columns and caption."""
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link_question(question, table, partly=True) or []:

@@ -120,8 +120,8 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
 class _Words:
     """Successive words of a question, in the forms that are compared with a table.
 
-    ``name`` is compared with columns, ``key`` with cells, ``caption`` with the caption. ``first`` and ``end`` are
-    indexes of words, ``start`` and ``stop`` of characters.
+    ``name`` is compared with names of columns, ``key`` with cells. ``first`` and ``end`` are indexes of words,
+    ``start`` and ``stop`` of characters.
     """
 
     first: int
@@ -202,7 +202,6 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, run: _Words) -> bool:
-        """Return whether the words begin or end within a name such as ``PING_BODY_LIMIT``."""
         return bool(self._joints) and (run.start in self._joints or run.stop in self._joints)
 
     @functools.cached_property

@@ -82,7 +82,7 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# Of a longer table, only the first rows and rows with words of the question are loaded at first.
+# A longer table is loaded in parts: at first the first rows, and rows with words of the question.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000
@@ -187,7 +187,6 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
 
 
 def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
-    """Yield all rows with the values of the ``wanted`` columns, and of the first two."""
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]

@@ -24,7 +24,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
-    """Return the list items, the records, or the table rows except the header; none for other kinds of blocks."""
+    """Return the list items, the records, or the table rows except the header; none for other blocks."""
     start, end = _find_body(text, block, origin)
     if block.kind in (BlockKind.LIST, BlockKind.STEPS):
         starts = list(_find_items(text, start, end))

@@ -41,8 +41,8 @@ Headings = Sequence[tuple[int, str]]
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
     """Return the blocks of a stored text in reading order, without overlaps, in linear time.
 
-    Headings and metadata (front matter) are left out. ``headings`` are pairs (start, title). If ``is_code`` is true,
-    the text after each heading is one block.
+    Headings and front matter are left out. ``headings`` are pairs (start, title). If ``is_code`` is true, the text
+    after each heading is one block.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())

@@ -41,10 +41,7 @@ class Unit:
 
 
 def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Split a piece of text that has more tokens than ``limit``.
-
-    Yield start, end, and the kind of break before each part.
-    """
+    """Yield start, end and the kind of break before each part of a text with more tokens than ``limit``."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -310,7 +307,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 def _separate_records(groups: list[_Group]) -> list[_Group]:
     """Return one group for each record, if the records are long enough.
 
-    The vector of a passage with ten records is near to none of them, and that of a tiny record near to everything.
+    A vector of ten records is near to none of them, and a vector of a tiny record near to everything.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):

@@ -15,10 +15,7 @@ _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
 def find_codec(label: str) -> str:
-    """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown.
-
-    Other Python codecs fail on ordinary text, or take quadratic time (punycode).
-    """
+    """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown."""
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
     return "gb18030" if name == "gbk" else name or _CODE_PAGES.get(label.strip().lower(), "")

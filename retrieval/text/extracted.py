@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
 
 
 def read_declared_title(words: str) -> str:
-    """Return the title in a file's metadata; empty if a program wrote it and not the author."""
+    """Return the title in a file's metadata; empty if a program wrote it."""
     title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
@@ -196,7 +196,7 @@ class ExtractedText:
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
     """Describe parts of a file that are missing in its text; empty if none are.
 
-    ``count`` is for parts without names.
+    ``count`` is their number without names.
     """
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_patterns
 
-# The patterns of each rule are in `retrieval/text/languages/`.
 RULES = {
     rule: tuple(
         re.compile(pattern, re.DOTALL | re.IGNORECASE | re.MULTILINE) for pattern in read_patterns("instructions", rule)

@@ -32,7 +32,7 @@ _OPENINGS = frozenset("<[{")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line begins a note or tab of MkDocs, whose text is indented below it."""
+    """Return whether the line begins a note or tab of MkDocs, whose text is indented."""
     return _NOTE.fullmatch(line) is not None
 
 

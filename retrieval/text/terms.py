@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 # Raise this number when terms are made in another way. Passages are then indexed again.
 ANALYSIS_VERSION = 2
 
-# A lexeme's dimension (its index in a sparse vector) is a 28-bit hash, so that few lexemes share one by chance.
+# A lexeme's dimension (its index in a sparse vector) is a 28-bit hash.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# A match begins only at the start of a word, otherwise a long run of letters takes quadratic time.
+# A match begins only at the start of a word, because other starts take quadratic time.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)

@@ -37,7 +37,7 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class Pooling(StrEnum):
-    """A way to compute one vector from the token vectors, by its key in the model's config.json."""
+    """A way to compute one vector from the token vectors. The values are keys in the model's config.json."""
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"

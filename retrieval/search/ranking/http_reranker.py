@@ -21,7 +21,7 @@ PAUSE_SECONDS = 0.1
 # Scores of 100 passages take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# Most passages in one request: TEI's default limit, and a limit for other servers.
+# Largest number of passages in one request: TEI's default limit, and a limit for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
 # Additional fields of a request, by server. -1 makes vLLM cut long texts instead of refusing them.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {

@@ -82,7 +82,7 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
 # (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
 # Process", CIKM 2003 ("weak AND").
 
-# Most operators in a tsquery for candidates. PostgreSQL evaluates larger ones too slowly.
+# Largest number of operators in a tsquery. PostgreSQL evaluates larger ones too slowly.
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4

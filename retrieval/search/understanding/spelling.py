@@ -92,7 +92,7 @@ class Vocabulary(Protocol):
     def knows_words(self) -> bool: ...
 
     def find_unknown_words(self, text: str) -> Sequence[str]:
-        """Return the words of ``text`` that no document contains, neither in another form nor as a part of a word."""
+        """Return the words of ``text`` that no document contains in any form."""
 
     def is_ordinary(self, word: str) -> bool:
         """Return whether the word is common in its language; False if unknown."""

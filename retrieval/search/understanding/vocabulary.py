@@ -63,10 +63,10 @@ def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
-# Most similar words that replace a word that no document contains, as in Elasticsearch's fuzziness AUTO.
+# At most this many similar words replace a word that no document contains, as in Elasticsearch's fuzziness AUTO.
 #
-# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So lexemes are also
-# compared with the typed word's ending, *hospit* + *al*. Words with digits are not replaced, because a wrong part
+# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the typed word is also
+# compared with each lexeme plus its ending, *hospit* + *al*. Words with digits are not replaced, because a wrong part
 # number would give a wrong answer.
 
 MAX_EXPANSIONS = 50
