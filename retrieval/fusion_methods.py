@@ -20,8 +20,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` maps the ids of the chunks (passages) that it returned to their ranks and scores. ``known`` also has
-    scores of chunks that only the other retriever returned.
+    ``listed`` has ranks and scores of the chunks that it returned, by id. ``known`` also has scores of chunks that only
+    the other retriever returned.
     """
 
     listed: Mapping[int, RankedChunk]

@@ -20,10 +20,7 @@ class TextEmbedder(Protocol):
     max_tokens: int
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`embed_query` needs, so that the first call is not slow.
-
-        Raises: EmbeddingFailed.
-        """
+        """Download and load what :meth:`embed_query` needs. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return each text's number of tokens, without special tokens and truncation."""
@@ -61,13 +58,13 @@ class Ranker(Protocol):
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk, from 0 to 1. Rare words count more."""
+        """Return the share of the question's words in each chunk, from 0 to 1."""
         return {}
 
 
 class Reranker(Protocol):
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`score` needs, so that the first call is not slow. Raises: RerankFailed."""
+        """Download and load what :meth:`score` needs. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
         """Return the relevance of each chunk (passage) by id. Higher is better; the scale differs between rerankers.
@@ -80,7 +77,7 @@ class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be understood without ``history``, the earlier turns, oldest first.
 
-        If it fails, the question is unchanged, and no error is raised.
+        It raises no errors: the question stays unchanged.
         """
 
 

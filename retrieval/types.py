@@ -1,7 +1,6 @@
 """The data types that the stages of a search exchange. Imports no Django.
 
-A chunk is a passage of a document. Ranks start at 1. A score is better when higher; ``None`` means that the retriever
-did not return the chunk.
+A chunk is a passage. Ranks start at 1. A score is better when higher; ``None`` means that the chunk was not returned.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Retriever(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverWeights:
-    """The weights of both retrievers' scores in their sum: not negative, and at least one positive."""
+    """The weights of both retrievers' scores: not negative, and at least one positive."""
 
     vector: float
     lexical: float
@@ -134,7 +133,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation, with its answer, which may be empty.
+    """An earlier question with its answer, which may be empty.
 
     The answer cites ``documents`` (ids) in ``collections`` (slugs).
     """
@@ -211,7 +210,7 @@ ANYBODY = Reader()
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the passages that a search returns. A passage must meet all of them; empty ones are ignored.
+    """Restrictions on the passages of a search. A passage must meet all of them; empty ones are ignored.
 
     - ``formats``: media types.
     - ``metadata``: keys and values that the document's metadata must contain.
@@ -246,7 +245,7 @@ class SearchFilters:
 class MetadataBoost:
     """A change of the score of documents with this metadata key and value.
 
-    ``weight`` is in standard deviations of the scores after fusion, and may be negative.
+    ``weight`` is in standard deviations of the scores, and may be negative.
     """
 
     key: str
@@ -285,8 +284,7 @@ class Ranking:
 class RetrieverScore:
     """The rank and score that one retriever gave to a passage.
 
-    ``rank`` is None if the retriever did not return the passage. ``contribution`` is the retriever's part of the
-    passage's total score.
+    ``rank`` is None if the retriever did not return the passage. ``contribution`` is its part of the total score.
     """
 
     rank: int | None = None
@@ -330,7 +328,7 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """A passage's rank and score for one of the texts that are searched for a question.
+    """A passage's rank and score for one of several searched texts.
 
     ``rank`` is None if no retriever returned the passage for this text.
     """
@@ -380,6 +378,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The searched text for which the passage had its best rank; empty if only one text was searched."""
+        """The searched text for which the passage had its best rank; empty if there was only one."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

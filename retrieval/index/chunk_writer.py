@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A term's frequency is the sum of the boosts of its occurrences. This is the simple form of BM25F (Zaragoza et al.,
-# "Microsoft Cambridge at TREC 13", 2004). SQL functions from a migration compute BM25's term weights and length.
+# A term's frequency is the sum of the boosts of its occurrences, a simple form of BM25F (Zaragoza et al., "Microsoft
+# Cambridge at TREC 13", 2004). SQL functions from a migration compute BM25's weights and length.
 
 # Boosts of PostgreSQL's labels A to D: title, headings, questions entered by curators, content.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
@@ -40,9 +40,9 @@ def describe_weighting() -> str:
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Insert rows (chunk id, document id, collection id, vector) in binary, twenty times as fast as in text.
+    """Insert rows (chunk id, document id, collection id, vector) by a binary COPY. Must run in a transaction.
 
-    Must run in a transaction. Raises: IntegrityError if a vector is stored already.
+    Raises: IntegrityError if a vector is stored already.
     """
     with (
         connection.cursor() as cursor,
@@ -59,7 +59,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A passage to write. ``vector`` is None if the same passage is stored already with its vector."""
+    """A passage to write. ``vector`` is None if the passage is stored already with its vector."""
 
     start: int
     end: int
@@ -232,7 +232,7 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # The statistics are locked after the slow work, so that several documents can be written at once.
+    # The statistics are locked after the slow work, so that documents can be written in parallel.
     configuration = find_text_search_configuration(document)
     weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
@@ -319,7 +319,7 @@ def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
     """Compute the collection's BM25 weights again if they are out of date, and return whether they were.
 
-    ``largest_drift`` is the largest allowed change of the mean length, as a share.
+    ``largest_drift`` limits the change of the mean length, as a share.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)

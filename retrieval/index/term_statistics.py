@@ -45,7 +45,7 @@ _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the statistics of the collections, sorted by id. A search reads them only once."""
+    """Return the statistics of the collections, sorted by id."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -73,7 +73,7 @@ def count_passages_in(collections: Sequence[int]) -> int:
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Return collection ids by PostgreSQL text-search configuration (language), in alphabetical order.
 
-    A collection with documents in several languages is under several configurations.
+    A collection can be under several configurations.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -130,7 +130,7 @@ def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tu
 
 
 def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return (configuration, word, lexemes) for each word in the order of the text. Stop words have no lexemes."""
+    """Return (configuration, word, lexemes) for each word in order. Stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, token, lexemes "

@@ -35,9 +35,9 @@ def create_index(embedder: Embedder) -> None:
 
 
 def build_index(embedder: Embedder) -> None:
-    """Create the index with much memory and parallel workers, outside transactions.
+    """Create the index with much memory and parallel workers, while others read and write.
 
-    Other processes can read and write at the same time.
+    Must run outside transactions.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [get_index_name(embedder)])
@@ -90,12 +90,12 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def build_indexed_distance(embedder: Embedder) -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for which PostgreSQL uses the index."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for a comparison of every row."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which compares every row."""
     return "(vector <=> %s::halfvec)"
 
 

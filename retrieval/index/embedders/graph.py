@@ -1,7 +1,4 @@
-"""Write an encoder's ONNX graph from its weights, without a deep-learning framework.
-
-The graph takes one text a run, which is as fast as batches on a CPU. Its int8 results are repeatable.
-"""
+"""Write an encoder's ONNX graph from its weights, without a deep-learning framework. It takes one text a run."""
 
 from __future__ import annotations
 
@@ -36,10 +33,9 @@ class EncoderShape:
 
 @dataclass
 class _EncoderGraph:
-    """Builds the graph of a BERT model (Devlin et al., NAACL 2019).
+    """Builds the graph of a BERT model (Devlin et al., NAACL 2019) with 8-bit weights.
 
-    A method that adds a node returns the name of its output. Weights are symmetric 8-bit numbers, with a scale for each
-    word and each output channel.
+    A method that adds a node returns the name of its output.
     """
 
     weights: Mapping[str, Array]

@@ -143,7 +143,6 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The hub client's other progress bar counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

@@ -83,9 +83,9 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Write the graph if it is not cached, and load the model, so that the first text is not slow.
+        """Write the graph if it is not cached, and load the model. Raises: ImproperEmbedder.
 
-        ``progress`` gets sentences to show. Raises: ImproperEmbedder.
+        ``progress`` gets sentences to show.
         """
         self._get_runtime(progress)
 
@@ -158,8 +158,7 @@ class LocalEmbedder(OnnxEmbedder):
 
     ``model`` is a folder in the layout of sentence-transformers, or a name on the Hugging Face hub. A prompt of None
     means the model's own. A smaller ``dimension`` shortens the vectors (Kusupati et al., "Matryoshka Representation
-    Learning", NeurIPS 2022). ``name`` contains hashes of all that changes vectors. Raises: ImproperEmbedder if the
-    model cannot be found or run.
+    Learning", NeurIPS 2022). Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(

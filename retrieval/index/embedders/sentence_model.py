@@ -94,7 +94,7 @@ _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts that the model expects before a question and before a document; empty for most models."""
+    """The texts that the model expects before a question and a document; empty for most models."""
 
     query: str = ""
     document: str = ""

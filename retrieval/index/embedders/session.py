@@ -52,7 +52,7 @@ def open_session(source: str | bytes) -> Any:
 class OpenedInProcess:
     """Base class of models that each process loads once, when they are first used.
 
-    A forked process gets a new ``_lock``, and keeps only the object ``_shared``.
+    A forked process keeps only the object ``_shared``.
     """
 
     def __init__(self) -> None:
@@ -139,8 +139,7 @@ def embed(
 class EmbeddingRuntime:
     """An open ONNX session with its tokenizer. It embeds one text at a time.
 
-    ``finish`` turns the model's ``output`` into a unit vector. The output is the last layer, shape (tokens, width), or
-    a sentence vector, shape (width,).
+    ``finish`` turns the ``output``, shape (tokens, width) or (width,), into a unit vector.
     """
 
     session: Any

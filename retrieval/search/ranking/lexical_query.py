@@ -31,7 +31,7 @@ from retrieval.text.terms import (
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# A quoted phrase matches as in PostgreSQL: neighbouring words of one field. An identifier matches whole or in parts.
+# A quoted phrase matches neighbouring words of one field. An identifier matches whole or in parts.
 
 
 def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
@@ -205,7 +205,6 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms to search."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)

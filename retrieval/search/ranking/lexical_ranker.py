@@ -74,13 +74,13 @@ def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[st
     }
 
 
-# A binary `sparsevec` has three 32-bit words (dimensions, number of terms, unused), the terms' indexes from 0, and
-# their weights.
+# A binary `sparsevec`: dimensions, number of terms and an unused field as 32-bit words, then the terms' indexes (from
+# 0) and weights.
 _HEADER_BYTES = 12
 # The first query reads about FIRST_LOOK passages, each further one WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# PostgreSQL's planner ignores that search vectors are stored outside the table, and would scan it ten times as long.
+# PostgreSQL's planner would scan the whole table, which takes ten times as long.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 

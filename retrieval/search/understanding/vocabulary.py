@@ -65,9 +65,8 @@ def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0
 
 # At most this many similar words replace a word that no document contains, as in Elasticsearch's fuzziness AUTO.
 #
-# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the typed word is also
-# compared with each lexeme plus its ending, *hospit* + *al*. Words with digits are not replaced, because a wrong part
-# number would give a wrong answer.
+# Misspelling changes the stem: *hospital* gives *hospit*, *hosptial* itself. So the typed word is also compared with
+# each lexeme plus its ending, *hospit* + *al*.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
@@ -95,7 +94,7 @@ def filter_visible_lexemes(lexemes: Iterable[str], collections: Sequence[int], r
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
-        # A distributed database cannot run a subquery that refers to an outer row, so each lexeme has its own.
+        # A distributed database needs one subquery for each lexeme, without references to an outer row.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -147,8 +146,7 @@ def find_similar_lexemes(
 ) -> tuple[Expansion, ...]:
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
-    A lexeme's weight is its similarity times the idf of the most frequent returned lexeme. Frequencies are sums over
-    the collections ``searched``.
+    Document frequencies are sums over the collections ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -178,7 +176,7 @@ def _find_near(
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
     of_typed = compute_edit_distances(typed, candidates, endings=endings)
-    # A short lexeme is near many words by chance, so fewer of its letters may be changed.
+    # A short lexeme is near many words by chance.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
     allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
@@ -206,7 +204,7 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
 def read_document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
-    """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
+    """Return the number of passages with each lexeme that the ``readers`` may see; other lexemes are missing."""
     frequencies = read_frequencies(collections, lexemes)
     seen = filter_visible_lexemes(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
@@ -309,7 +307,6 @@ class CollectionVocabulary:
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
-        """Return the texts of at most PASSAGES_READ passages with each lexeme."""
         if not lexemes:
             return []
         fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
@@ -318,7 +315,7 @@ class CollectionVocabulary:
             seen, parameters = chunks.query.sql_with_params()
         except EmptyResultSet:
             return []
-        # A distributed database cannot run a subquery that refers to an outer row, so each lexeme has its own.
+        # A distributed database needs one subquery for each lexeme, without references to an outer row.
         look = f"(SELECT * FROM ({seen}) AS seen WHERE search_vector @@ %s::tsquery LIMIT {PASSAGES_READ})"
         with connection.cursor() as cursor:
             cursor.execute(
