@@ -258,7 +258,7 @@ def is_within(value: object, low: float, high: float) -> bool:
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
     """Return the search profile that is stored in ``values``. A missing setting gets its default.
 
-    Raises: ImproperProfile, which names every unknown setting and invalid value.
+    Raises: ImproperProfile for unknown settings and invalid values.
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})

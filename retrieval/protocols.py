@@ -67,7 +67,7 @@ class Reranker(Protocol):
         """Download and load what :meth:`score` needs. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Return the relevance of each chunk (passage) by id. Higher is better; the scale differs between rerankers.
+        """Return the relevance of each chunk (passage) by id. Higher is better; rerankers have different scales.
 
         A chunk that cannot be scored is missing. Raises: RerankFailed, also after ``timeout_seconds``.
         """

@@ -55,8 +55,8 @@ class Passage:
 class ContextBlock:
     """Adjacent passages of one document for a language model.
 
-    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``best`` is the passage
-    with the highest rank.
+    ``content`` is the document's ``text[start:end]``, except for white space. ``best`` is the passage with the highest
+    rank.
     """
 
     best: Passage
@@ -341,10 +341,7 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format.
-
-    ``given_questions`` are a curator's questions that the passage answers.
-    """
+    """A passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format."""
 
     vector: Vectors
     collection_id: int

@@ -1,6 +1,6 @@
-"""Distribute the largest tables over several PostgreSQL servers (nodes) with Citus.
+"""Distribute texts, passages and vectors over several PostgreSQL servers (nodes) with Citus, by document.
 
-Texts, passages and vectors are distributed by document. All other tables stay on the first node (the coordinator).
+All other tables stay on the first node (the coordinator).
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield the blocks and sentences of a region: start, end, the kind of break before it, and whether it is prose."""
+    """Yield start, end and break of each block and sentence of a region, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -317,7 +317,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
-    # Only two neighbouring sections of one level are joined, or a section with its first subsection.
+    # Only neighbouring sections of one level are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -352,7 +352,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages that exceed their limit, because a text may have more tokens than its parts together."""
+    """Halve passages that exceed their limit; a text may have more tokens than its parts together."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

@@ -22,8 +22,8 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# A missing space between sentences: "Click Save.Important: back up first". Names such as models.Model match too, so a
-# text needs two matches.
+# A missing space between sentences: "Click Save.Important: back up first". A text needs two matches, because names such
+# as models.Model match too.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     fill_in(r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|<abbreviations>)$", "documents"), re.I

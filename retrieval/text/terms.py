@@ -1,8 +1,7 @@
 """Prepare text for keyword search, before PostgreSQL analyses it.
 
-PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and drops symbols. So identifiers
-and symbols become words, and Chinese, Japanese and Korean text becomes pairs of characters, as in Lucene's
-CJKBigramFilter.
+PostgreSQL splits identifiers such as ``MX-9920-W``, and drops symbols. So identifiers and symbols become words.
+Chinese, Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def fetch_model(
     """Return the model's folder in the cache. A missing model is downloaded from the hub.
 
     The first of ``exports`` (paths of ONNX files) that the hub has is downloaded. ``report`` gets the progress in
-    megabytes. ``cache_dir`` None means the hub client's default. Raises: NotFetched.
+    megabytes. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError

@@ -47,8 +47,8 @@ class TooMany(EmbeddingFailed):
 class OpenAICompatibleEmbedder(TextEmbedder):
     """An embedder on a server. It is safe for threads and forks.
 
-    ``max_tokens`` limits passages. ``timeout_seconds`` limits a request with documents, ``query_timeout_seconds`` all
-    attempts for a question together. Raises: ImproperEmbedder for an unusable argument.
+    ``timeout_seconds`` limits a request with documents, ``query_timeout_seconds`` all attempts for a question together.
+    Raises: ImproperEmbedder for an unusable argument.
     """
 
     def __init__(
