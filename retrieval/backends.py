@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def build_backend(setting: str, alias: str = "") -> Any:
     """Create the object that a Django setting describes as {"BACKEND": dotted path, "OPTIONS": {...}}.
 
-    If ``alias`` is given, the setting is a mapping from aliases to such descriptions. Raises: ImproperlyConfigured.
+    If ``alias`` is given, the setting maps aliases to descriptions. Raises: ImproperlyConfigured.
     """
     configured = getattr(settings, setting)
     if alias:
@@ -45,7 +45,7 @@ def get_reformulator() -> QueryReformulator | None:
 
 @functools.cache
 def get_reranker(name: str) -> Reranker:
-    """Return the reranker that the setting RERANKERS has under this name. Raises: ImproperlyConfigured."""
+    """Return the reranker with this name in the setting RERANKERS. Raises: ImproperlyConfigured."""
     built: Reranker = build_backend("RERANKERS", name)
     return built
 

@@ -1,4 +1,4 @@
-"""Django system checks that report an unusable backend when the site starts, and not at the first question."""
+"""Django system checks that report an unusable backend when the site starts."""
 
 from __future__ import annotations
 

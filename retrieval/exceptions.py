@@ -44,7 +44,4 @@ class NotFitted(RagsiteError):
 
 
 class DocumentRejected(RagsiteError):
-    """An error: the file cannot become searchable text, and a retry will not help.
-
-    The admin who uploaded the file reads the message.
-    """
+    """An error: the file cannot become searchable text. The uploader reads the message."""

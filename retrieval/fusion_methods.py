@@ -20,8 +20,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` maps the ids of the chunks (passages) that it returned to their ranks and scores. ``known`` also has
-    scores of chunks that only the other retriever returned.
+    ``listed`` has ranks and scores of the chunks that it returned, by id. ``known`` also has scores of chunks that only
+    the other retriever returned.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -44,7 +44,6 @@ def _scale_scores(results: RetrieverResults) -> dict[int, float]:
 
 
 def _standardise_scores(results: RetrieverResults) -> dict[int, float]:
-    """Return z-scores of all candidates. A candidate without a score gets the retriever's lowest score."""
     lowest = min(results.known.values(), default=0.0)
     return compute_z_scores({pk: results.known.get(pk, lowest) for pk in results.candidates})
 
@@ -63,10 +62,10 @@ class FusionMethod:
 
     - ``worth`` computes values of passages, by chunk id, from one retriever's results. A missing value is 0.
     - ``weights`` are multiplied with these values. None means the weights of the question's class.
-    - ``contribute`` converts a passage's weighted values to contributions. Their sum is its score.
+    - ``contribute`` converts the weighted values to contributions, whose sum is the score.
     - ``is_single``: only one retriever runs.
     - ``discounts_words``: BM25 gets a lower weight if the question has words that no passage contains.
-    - ``has_bonus``: passages that both retrievers returned get the bonus in the search profile.
+    - ``has_bonus``: passages that both retrievers returned get the profile's bonus.
     """
 
     label: str

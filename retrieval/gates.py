@@ -1,7 +1,4 @@
-"""Quality gates: checks that may object before a search profile or a draft is published.
-
-A draft is an unpublished copy of a collection. Apps add their gates to GATES.
-"""
+"""Quality gates: checks of other apps that may object before a search profile or a draft is published."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ def find_objections(subject: Publishable) -> tuple[Objection, ...]:
     objections: list[Objection] = []
     for gate in GATES:
         try:
-            # This makes a savepoint, so that a failed query does not roll back the caller's transaction.
+            # A savepoint protects the caller's transaction from a failed query.
             with transaction.atomic():
                 objections += gate.find_objections(subject)
         except Exception as error:

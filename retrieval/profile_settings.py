@@ -21,8 +21,8 @@ class Setting:
     """The description of one setting of search profiles, in English.
 
     ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
-    use the setting; None means all. If an API client chooses a search method, the setting gets the value
-    ``as_published``, or keeps the profile's value if it is KEPT.
+    use the setting; None means all. ``as_published`` is the value with a published method; KEPT means the profile's
+    value.
     """
 
     section: str
@@ -80,10 +80,7 @@ class ImproperProfile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """A search profile: all settings of a search, and of the passages that a language model gets.
-
-    Raises: ImproperProfile.
-    """
+    """A search profile: all settings of a search and of the context of an answer. Raises: ImproperProfile."""
 
     method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
     weights: RetrieverWeights | None = setting(
@@ -245,7 +242,7 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """Return the settings with a search method as its authors published it: its weights, no reranker, no boosts."""
+        """Return the settings with a search method as published: its weights, no reranker, no boosts."""
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 
@@ -261,7 +258,7 @@ def is_within(value: object, low: float, high: float) -> bool:
 def from_json(values: Mapping[str, Any]) -> ProfileSettings:
     """Return the search profile that is stored in ``values``. A missing setting gets its default.
 
-    Raises: ImproperProfile, which names every unknown setting and invalid value.
+    Raises: ImproperProfile for unknown settings and invalid values.
     """
     if not isinstance(values, Mapping):
         raise ImproperProfile({"settings": "must be an object of settings by name"})

@@ -20,13 +20,10 @@ class TextEmbedder(Protocol):
     max_tokens: int
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`embed_query` needs, so that the first call is not slow.
-
-        Raises: EmbeddingFailed.
-        """
+        """Download and load what :meth:`embed_query` needs. Raises: EmbeddingFailed."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return each text's number of tokens. Special tokens are not counted, and long texts are not truncated."""
+        """Return each text's number of tokens, without special tokens and truncation."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension), in the given order. Raises: EmbeddingFailed."""
@@ -38,7 +35,7 @@ class TextEmbedder(Protocol):
 class Ranker(Protocol):
     """A retriever that is prepared for one question, its filters and a time limit.
 
-    ``embedder_id`` is the id of the embedder whose vectors it compares; None if it compares no vectors.
+    ``embedder_id`` is the embedder whose vectors it compares; None if it compares no vectors.
     """
 
     retriever: Retriever
@@ -54,23 +51,23 @@ class Ranker(Protocol):
         """
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks by id, from their stored data alone, without a database query."""
+        """Return the scores of these chunks by id, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         """Return the question's terms in each of these chunks, rarest first."""
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk, from 0 to 1. Rare words count more."""
+        """Return the share of the question's words in each chunk, from 0 to 1."""
         return {}
 
 
 class Reranker(Protocol):
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Download and load what :meth:`score` needs, so that the first call is not slow. Raises: RerankFailed."""
+        """Download and load what :meth:`score` needs. Raises: RerankFailed."""
 
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> Mapping[int, float]:
-        """Return the relevance of each chunk (passage) by id. Higher is better; the scale differs between rerankers.
+        """Return the relevance of each chunk (passage) by id. Higher is better; rerankers have different scales.
 
         A chunk that cannot be scored is missing. Raises: RerankFailed, also after ``timeout_seconds``.
         """
@@ -80,7 +77,7 @@ class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be understood without ``history``, the earlier turns, oldest first.
 
-        It raises no errors: if it fails, the question is unchanged.
+        It raises no errors: the question stays unchanged.
         """
 
 

@@ -22,8 +22,7 @@ from retrieval.types import SearchMethod
 
 logger = logging.getLogger(__name__)
 
-# pgvector versions below PGVECTOR_WANTED can corrupt an index. Versions below PGVECTOR_NEEDED have no iterative index
-# scan.
+# Older pgvector versions can corrupt an index. Versions below PGVECTOR_NEEDED have no iterative index scan.
 PGVECTOR_WANTED = (0, 8, 6)
 PGVECTOR_NEEDED = (0, 8, 0)
 _FILES = add_group(CheckGroup())
@@ -47,7 +46,7 @@ def check_pgvector() -> Finding:
 
 @DATABASE.check("nodes")
 def check_nodes() -> Finding:
-    """Check that all nodes of a distributed database answer, because a search needs all of them."""
+    """Check that all nodes of a distributed database answer."""
     known = cluster_nodes()
     lost = [node.name for node in known if not node.is_reachable]
     if lost:
@@ -56,14 +55,14 @@ def check_nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# This result is reported if the embedder hangs. It is stored, because there is then no time for a database query.
+# Reported if the embedder hangs, when there is no time for a database query.
 _without_embedder = Health.DEGRADED
 _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 
 
 @_EMBEDDER.check("embedder", is_remembered=True)
 def check_embedder() -> Finding:
-    """Check the embedder. If it fails, searches use keywords alone, or fail if the settings allow only vectors."""
+    """Check the embedder, without which searches use keywords alone or fail."""
     global _without_embedder
     is_alone = not settings.RETRIEVAL_HYBRID_ENABLED or active_profile().settings.method is SearchMethod.VECTOR
     state = _without_embedder = Health.FAILED if is_alone else Health.DEGRADED
@@ -136,7 +135,7 @@ def check_file_sandbox() -> Finding:
 
 @DATABASE.check("indexes")
 def check_indexes() -> Finding:
-    """Report whether the last run of `manage.py reconcile` found faults in passages, vectors or statistics."""
+    """Report whether the last `manage.py reconcile` found faults in passages, vectors or statistics."""
     if sum(read_last_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()

@@ -1,7 +1,6 @@
 """The data types that the stages of a search exchange. Imports no Django.
 
-A chunk is a passage of a document. Ranks start at 1. A score is better when higher. A score of ``None`` means that the
-retriever did not return the chunk.
+A chunk is a passage. Ranks start at 1. A score is better when higher; ``None`` means that the chunk was not returned.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """Adjacent passages of one document for a language model: found passages, and passages before and after them.
+    """Adjacent passages of one document for a language model.
 
-    ``content`` is the document's ``text[start:end]``, except for white space between passages. ``best`` is the found
-    passage with the highest rank.
+    ``content`` is the document's ``text[start:end]``, except for white space. ``best`` is the passage with the highest
+    rank.
     """
 
     best: Passage
@@ -113,7 +112,7 @@ class Retriever(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverWeights:
-    """The weights of both retrievers' scores in their sum. They are not negative, and at least one is positive."""
+    """The weights of both retrievers' scores: not negative, and at least one positive."""
 
     vector: float
     lexical: float
@@ -134,7 +133,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question of a conversation, with its answer, which may be empty.
+    """An earlier question with its answer, which may be empty.
 
     The answer cites ``documents`` (ids) in ``collections`` (slugs).
     """
@@ -150,8 +149,7 @@ class Turn:
 class Reformulation:
     """The text that is searched instead of the user's question.
 
-    ``reason`` describes the change. ``by`` is "rules", or the name of the language model that wrote the text.
-    ``notice`` says, for staff, why the model failed.
+    ``reason`` describes the change. ``by`` is "rules" or a language model's name. ``notice`` says why the model failed.
     """
 
     query: str
@@ -167,7 +165,7 @@ class Reformulation:
 class DateRange:
     """A filter by date: the days from ``first`` to ``last``, both included. None means no limit.
 
-    ``field`` is `added`, `changed`, or a metadata key whose value begins with an ISO date. Raises: ValueError.
+    ``field`` is `added`, `changed`, or a metadata key with ISO dates. Raises: ValueError.
     """
 
     field: str
@@ -185,7 +183,7 @@ class DateRange:
 class NumberRange:
     """A filter by number: the numbers from ``least`` to ``most``, both included. None means no limit.
 
-    ``field`` is a metadata key whose value is a number, or a text that contains only a number. Raises: ValueError.
+    ``field`` is a metadata key with numbers, which may be texts. Raises: ValueError.
     """
 
     field: str
@@ -212,11 +210,11 @@ ANYBODY = Reader()
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """Restrictions on the passages that a search returns. A passage must meet all of them; empty ones are ignored.
+    """Restrictions on the passages of a search. A passage must meet all of them; empty ones are ignored.
 
     - ``formats``: media types.
     - ``metadata``: keys and values that the document's metadata must contain.
-    - ``metadata_any``: for each key, values of which the document's metadata must have one, alone or in a list.
+    - ``metadata_any``: values for each key, of which the document must have one.
     - ``readers``: users, each of whom must be allowed to read the document. If empty, all documents pass.
     """
 
@@ -245,9 +243,9 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class MetadataBoost:
-    """A change of the score of documents with this metadata key and value. A negative weight lowers it.
+    """A change of the score of documents with this metadata key and value.
 
-    ``weight`` is in standard deviations of the scores after fusion.
+    ``weight`` is in standard deviations of the scores, and may be negative.
     """
 
     key: str
@@ -270,10 +268,10 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The chunks that one retriever found, best first. Equal scores are ordered by chunk id.
+    """The chunks that one retriever found, best first.
 
     ``expansions`` maps words that no passage contains to similar words that are searched instead. ``unknown_words``
-    have no similar word.
+    have none.
     """
 
     retriever: Retriever
@@ -286,8 +284,7 @@ class Ranking:
 class RetrieverScore:
     """The rank and score that one retriever gave to a passage.
 
-    ``rank`` is None if the retriever did not return the passage; ``score`` may still be computed. ``contribution`` is
-    the part of the passage's total score that comes from this retriever.
+    ``rank`` is None if the retriever did not return the passage. ``contribution`` is its part of the total score.
     """
 
     rank: int | None = None
@@ -308,9 +305,9 @@ class BoostScore:
     contribution: float
 
 
-# Name of the boost for a passage whose stored questions include the user's question. A curator enters these questions.
+# Boost of a passage for which a curator entered the user's question.
 GIVEN_QUESTION = "question=given"
-# Questions by chunk id, for a trial: the search treats them as if a curator had stored them with the chunk.
+# Questions by chunk id, which a search treats as if a curator had stored them.
 TriedQuestions = Mapping[int, Sequence[str]]
 
 
@@ -318,7 +315,7 @@ TriedQuestions = Mapping[int, Sequence[str]]
 class RerankScore:
     """The effect of the reranker on one passage.
 
-    ``rank_before`` is the rank before reranking. If ``alone`` is true, the passage's total score is ``contribution``.
+    ``rank_before`` is the rank before reranking. If ``alone`` is true, the total score is ``contribution``.
     """
 
     rank_before: int
@@ -331,7 +328,7 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """A passage's rank and score for one of the texts that are searched for a question.
+    """A passage's rank and score for one of several searched texts.
 
     ``rank`` is None if no retriever returned the passage for this text.
     """
@@ -344,10 +341,7 @@ class SearchScore:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """The data of a passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format.
-
-    A curator entered ``given_questions`` as questions that the passage answers.
-    """
+    """A passage in the index: its unit vector (may be empty), and BM25 weights in PostgreSQL's format."""
 
     vector: Vectors
     collection_id: int
@@ -361,9 +355,9 @@ class StoredChunk:
 class Candidate:
     """A passage that a retriever found, and the reasons for its rank.
 
-    - ``score``: the sum of the contributions, ``bonus`` and boosts, or the reranker's contribution if it decides alone.
+    - ``score``: the sum of the contributions, ``bonus`` and boosts, or the reranker's contribution alone.
     - ``dropped``: the reason why the passage is not shown; its ``rank`` is then None.
-    - ``searches``: its results for each text, if several texts were searched. Contributions are then weighted sums.
+    - ``searches``: its results for each searched text, if there are several.
     - ``word_share``: the share of the question's words in the passage, 0 to 1; None if keywords were not searched.
     """
 
@@ -381,6 +375,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The searched text for which the passage had its best rank; empty if only one text was searched."""
+        """The searched text for which the passage had its best rank; empty if there was only one."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

@@ -1,6 +1,6 @@
-"""Send signed events to other programs, as in the standard "Standard Webhooks" (standardwebhooks.com).
+"""Send signed events to other programs by the "Standard Webhooks" (standardwebhooks.com).
 
-A delivery is one event for one receiver. If the worker is killed, the delivery is sent again with the same id.
+A delivery is one event for one receiver. It may be sent again with the same id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "whsec_"
 REQUEST_SECONDS = 15.0
 RESPONSE_BYTES = 2**20
-# Finished deliveries are deleted after this time, because they contain users' questions.
+# Deliveries contain users' questions, so finished ones are deleted after this time.
 KEPT_FOR = timedelta(days=7)
 GIVEN_UP_AFTER = timedelta(days=3)
 
@@ -42,10 +42,7 @@ def new_secret() -> str:
 
 
 def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
-    """Return the header `webhook-signature`.
-
-    If ``secret`` is `whsec_` followed by base64, the decoded bytes are the key, otherwise the text itself.
-    """
+    """Return the header `webhook-signature`. A ``secret`` with the prefix `whsec_` is decoded from base64."""
     key = secret.encode()
     if secret.startswith(PREFIX):
         try:
@@ -57,10 +54,7 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 
 
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
-    """Send an event once and return its delivery; None if it is not due, or if its receiver gets another one.
-
-    The status is then DONE after a 2xx answer, FAILED if a retry cannot help, and otherwise WAITING.
-    """
+    """Send an event once and return its delivery; None if it is not due, or if its receiver gets another one."""
     delivery = _lease(delivery_id)
     if delivery is None:
         return None
@@ -88,13 +82,10 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _lease(delivery_id: int) -> WebhookDelivery | None:
-    """Reserve the delivery for this worker if it is due, and no other delivery to its receiver is running.
-
-    If another is running, this one is enqueued again later.
-    """
+    """Reserve the delivery for this worker if it is due, and no other delivery to its receiver is running."""
     rows = WebhookDelivery.unfinished().filter(is_due()).select_related("webhook")
     with transaction.atomic():
-        # Workers lock the webhook in turn, so that each sees which delivery the worker before it has reserved.
+        # Workers lock the webhook in turn, so that each sees earlier reservations.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
         webhook = webhooks.select_for_update(no_key=True).first()
         if webhook is None:
@@ -107,10 +98,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Send the delivery and return the HTTP status.
-
-    A redirect is not followed, as the event is for this receiver alone.
-    """
+    """Send the delivery and return the HTTP status. Redirects are not followed."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, object] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()

@@ -40,7 +40,7 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Create new threads and an empty cache, because a fork has no threads, and their locks may never be released."""
+    """Create new threads and an empty cache, because a fork has no threads."""
     global _begun, _threads
     _begun = Recent(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
@@ -56,7 +56,7 @@ def forget_queries() -> None:
 
 
 def begin_encoding(text: str) -> None:
-    """Start to convert ``text`` to its vector in a thread, if it is not cached. `encode_query` returns the result."""
+    """Start to compute the text's vector in a thread, if it is not cached. `encode_query` returns the vector."""
     try:
         embedder = embedder_choice.get_embedder()
     except (RagsiteError, ImproperlyConfigured):
@@ -67,14 +67,14 @@ def begin_encoding(text: str) -> None:
 
 
 def encode_query(text: str) -> Vectors:
-    """Return the text's unit vector by the site's embedder, perhaps from a cache. Raises: EmbeddingFailed."""
+    """Return the text's unit vector by the site's embedder. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     key = embedder.name, text
     known = _queries.get(key)
     QUERY_ENCODINGS.labels(source="embedder" if known is None else "memory").inc()
     if known is None:
         begun = _begun.pop(key)
-        # A conversion that still waits for a thread is cancelled and done here, which is faster.
+        # A computation that still waits for a thread is done here, which is faster.
         known = embedder.embed_query(text) if begun is None or begun.cancel() else begun.result()
         _queries.put(key, known)
     return known
@@ -87,7 +87,7 @@ _names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
-    """Return unit vectors of short names such as column names, perhaps from a cache. Raises: EmbeddingFailed."""
+    """Return unit vectors of short names such as column names. Raises: EmbeddingFailed."""
     embedder = embedder_choice.get_embedder()
     kept = {name: vector for name in names if (vector := _names.get((embedder.name, name))) is not None}
     new = [name for name in dict.fromkeys(names) if name not in kept]
@@ -97,12 +97,12 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# Names of the embedders whose vectors this process has searched. True means that another embedder is active by now.
+# Embedders whose vectors this process has searched, by name. True means that another one is active by now.
 _served: dict[str, bool] = {}
 
 
 def active_embedder() -> Embedder:
-    """Return the database row of the active embedder. On a new site, the first call creates the row and its index.
+    """Return the database row of the active embedder. A new site creates the row and its index.
 
     Raises: ImproperEmbedder if the stored vectors are by another embedder than the site's.
     """
@@ -134,8 +134,7 @@ def active_embedder() -> Embedder:
 def find_searched_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches, which is normally the active one.
 
-    If another embedder became active after this process started, the process searches the old vectors until they are
-    deleted. The result is cached during a search. Raises: ImproperEmbedder.
+    After a change of the embedder, running processes search the old vectors. Raises: ImproperEmbedder.
     """
     return get_or_read("embedder", _find_searched)
 

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A term's frequency is the sum of the boosts of its occurrences; each field (title, headings, ...) has a boost. This is
-# the simple form of BM25F (Zaragoza et al., "Microsoft Cambridge at TREC 13", 2004). The SQL functions
-# `retrieval_bm25_weights` and `retrieval_bm25_length` (from a migration) convert a search vector to BM25's term weights
-# and length.
+# A term's frequency is the sum of the boosts of its occurrences, a simple form of BM25F (Zaragoza et al., "Microsoft
+# Cambridge at TREC 13", 2004). SQL functions from a migration compute BM25's weights and length.
 
 # Boosts of PostgreSQL's labels A to D: title, headings, questions entered by curators, content.
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
@@ -42,9 +40,9 @@ def describe_weighting() -> str:
 
 
 def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedder) -> None:
-    """Insert rows (chunk id, document id, collection id, vector) in binary, twenty times as fast as in text.
+    """Insert rows (chunk id, document id, collection id, vector) by a binary COPY. Must run in a transaction.
 
-    Must run inside a transaction. Raises: IntegrityError if a vector is stored already.
+    Raises: IntegrityError if a vector is stored already.
     """
     with (
         connection.cursor() as cursor,
@@ -61,7 +59,7 @@ def copy_vectors(rows: Iterable[tuple[int, int, int, Vectors]], embedder: Embedd
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A passage to write. ``vector`` is None if the same passage is stored already with its vector."""
+    """A passage to write. ``vector`` is None if the passage is stored already with its vector."""
 
     start: int
     end: int
@@ -92,11 +90,7 @@ def _list_text_fields(added: Sequence[tuple[int, NewChunk]]) -> list[tuple[int, 
 
 
 def find_text_search_configuration(document: Document) -> str:
-    """Return PostgreSQL's text-search configuration (a language) for the document's passages.
-
-    If the collection's setting is `auto`, the document's language decides. A language without a configuration gets
-    `simple`. A document without a detected language gets the most common one of its collection, or English.
-    """
+    """Return PostgreSQL's text-search configuration (a language) for the document's passages."""
     chosen = document.collection.text_search_configuration
     if chosen != TextSearchConfiguration.AUTO:
         return chosen
@@ -173,7 +167,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # MATERIALIZED, because PostgreSQL would otherwise analyse the text again for each use of the search vector.
+            # PostgreSQL would otherwise analyse the text for each use of the search vector.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,
@@ -201,7 +195,7 @@ def insert_chunks(
     return [(pk, length) for pk, _, length in rows]
 
 
-# BM25 weights are computed again if the mean length of passages has changed by more than this share.
+# BM25 weights are computed again if the mean length of passages changed by more than this share.
 LARGEST_DRIFT = 0.1
 _PLACE = ("start", "end", "page", "blocks")
 
@@ -214,9 +208,8 @@ def lock_statistics(collection_id: int) -> CollectionStatistics:
 def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Embedder, *, keep: bool) -> int:
     """Replace the document's stored passages by ``chunks``, and return how many old ones were kept.
 
-    If ``keep`` is true, an old passage with equal content and a vector keeps its id, so that citations stay valid. All
-    other passages need a ``vector``. Questions entered by curators are kept. Must run in a transaction that has locked
-    the document. Raises: ImproperEmbedder if another embedder has become active.
+    If ``keep`` is true, unchanged passages keep their ids, so that citations stay valid; all others need a ``vector``.
+    Must run in a transaction that has locked the document. Raises: ImproperEmbedder if another embedder is active now.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -239,13 +232,13 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
             added.append((ordinal, replace(new, questions=written[new.content_hash], questions_edited=True)))
         else:
             added.append((ordinal, new))
-    # The statistics are locked after the slow work, so that several documents can be written at once.
+    # The statistics are locked after the slow work, so that documents can be written in parallel.
     configuration = find_text_search_configuration(document)
     weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
     statistics = lock_statistics(document.collection_id)
-    # `reembedding.switch_embedder` locks the statistics too, so the active embedder cannot change after this check.
+    # `reembedding.switch_embedder` locks the statistics too, so the active embedder cannot change now.
     if (active := Embedder.objects.get(is_active=True)) != embedder:
         raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
     if not statistics.chunks and added:
@@ -275,7 +268,7 @@ def _find_reference_length(document: Document, added: Sequence[tuple[int, NewChu
 
 def remove_chunks(document: Document) -> None:
     with transaction.atomic():
-        # To avoid deadlocks, the document is locked first, then the statistics, as when a document is written.
+        # To avoid deadlocks, every writer locks the document first, then the statistics.
         Document.objects.select_for_update().filter(pk=document.pk).first()
         statistics = lock_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
@@ -326,7 +319,7 @@ def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
     """Compute the collection's BM25 weights again if they are out of date, and return whether they were.
 
-    They are out of date if the mean length changed by more than the share ``largest_drift``, or if parameters changed.
+    ``largest_drift`` limits the change of the mean length, as a share.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)
@@ -366,10 +359,7 @@ def _compute_term_weights(chunks: QuerySet[Chunk], reference_length: float) -> N
 
 
 def refresh_planner_statistics() -> None:
-    """Update the statistics of PostgreSQL's planner, and the GIN indexes, after many passages were written.
-
-    Otherwise every search would scan the whole table.
-    """
+    """Update the planner's statistics and the GIN indexes, so that searches do not scan the whole table."""
     clean_pending_lists()
     with connection.cursor() as cursor:
         cursor.execute("SELECT gin_clean_pending_list('table_row_labels')")
@@ -394,7 +384,7 @@ def delete_chunks(statistics: CollectionStatistics, chunk_ids: list[int]) -> Non
 def update_document_frequencies(chunk_ids: list[int], *, sign: int) -> None:
     """Add the passages' words to the document frequencies (``sign`` 1), or subtract them (-1).
 
-    The caller must lock the statistics. A frequency that would be negative becomes 0, and is logged.
+    The caller must lock the statistics.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -1,8 +1,6 @@
 """Convert cosines of vectors to a common scale, so that one threshold fits every embedder.
 
-Two unrelated texts have a cosine of about 0 with all-MiniLM-L6-v2, and of 0.75 with multilingual-e5-small. A
-calibration converts a cosine to *closeness*: 0 for an unrelated passage, 1 for a typical passage that answers. The
-built-in models were calibrated on public sets (docs/quality.md).
+A calibration converts a cosine to *closeness*: 0 for an unrelated passage, 1 for a typical passage that answers.
 """
 
 from __future__ import annotations
@@ -45,9 +43,8 @@ class Calibration:
     - ``unrelated``: of a question and an unrelated passage.
     - ``answering``: of a question and the passage that answers it.
     - ``unrelated_texts``: of two unrelated passages.
-
-    If ``across_languages`` is true, they also apply to texts in different languages. ``vector_weight`` is the share of
-    the vectors in a passage's score; None means the search method's.
+    - ``across_languages``: whether they also apply to texts in different languages.
+    - ``vector_weight``: the vectors' share of a passage's score; None means the search method's.
     """
 
     unrelated: float
@@ -69,8 +66,7 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# ``answering`` is more than the measured median of .46, so that the site refuses as many answerable questions as with
-# multilingual-e5-small.
+# Higher than the measured .46, so that the site refuses as many questions as with multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 
@@ -132,8 +128,8 @@ class Fit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     """Compute typical cosines of the site's embedder from stored passages, and store them.
 
-    ``across_languages`` is stored as given. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
-    passages, or if the vectors do not separate passages.
+    Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few passages, or if the vectors do not separate
+    passages.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
@@ -152,7 +148,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
         questions += [embedder.embed_query(question) for _, question in batch]
         report(embedder.name, len(vectors), len(material))
     passages, asked = np.stack(vectors), np.stack(questions)
-    # The passages are sorted by hash, so a passage and the next one are unrelated.
+    # The passages are sorted by hash, so neighbours are unrelated.
     own = np.einsum("ij,ij->i", asked, passages)
     other = np.einsum("ij,ij->i", asked, np.roll(passages, 1, axis=0))
     texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))

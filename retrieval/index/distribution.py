@@ -1,8 +1,6 @@
-"""Distribute the largest tables over several PostgreSQL servers (nodes) with Citus.
+"""Distribute texts, passages and vectors over several PostgreSQL servers (nodes) with Citus, by document.
 
-Texts, passages and vectors are distributed by document, so that joins stay within a node. All other tables stay on the
-first node (the coordinator), so that document frequencies are exact. No table is copied to all nodes (a "reference
-table"), because each write to it would need every node.
+All other tables stay on the first node (the coordinator).
 """
 
 from __future__ import annotations
@@ -19,14 +17,13 @@ from retrieval.models import Chunk, ChunkEmbedding, DocumentText
 
 COLUMN = "document_id"
 DISTRIBUTED: tuple[str, ...] = tuple(model._meta.db_table for model in (DocumentText, Chunk, ChunkEmbedding))
-# A distributed table can keep only this foreign key, because both of its rows are on the same node.
+# The only foreign key that a distributed table can keep: both rows are on the same node.
 COLOCATED_KEY = "vector_of_its_passage"
 FUNCTIONS = (
     "retrieval_bm25_length(tsvector, float8[])",
     "retrieval_bm25_weights(tsvector, float8[], float8, float8, float8)",
 )
-# Prefer-distributed: a join fetches only needed rows of distributed tables; otherwise Citus would send all documents to
-# every node. Local: SET LOCAL also applies on the nodes.
+# Otherwise a join would send all documents to every node, and SET LOCAL would not apply on the nodes.
 SETTINGS = {"citus.local_table_join_policy": "prefer-distributed", "citus.propagate_set_commands": "local"}
 OLDEST_CITUS = 12
 SHARDS_A_NODE = 4
@@ -76,10 +73,7 @@ def count_shards() -> int:
 
 @cache
 def count_vector_indexes() -> int:
-    """Return the number of vector indexes: one for each shard of a distributed table, or 1.
-
-    It is cached, because no process of the site runs while tables are being distributed.
-    """
+    """Return the number of vector indexes: one for each shard of a distributed table, or 1."""
     return count_shards() if list_distributed_tables() else 1
 
 
@@ -103,7 +97,7 @@ def clean_pending_lists() -> None:
 
 
 def find_distribution_problem() -> str:
-    """Return why this PostgreSQL cannot distribute tables, as a sentence; empty if it can."""
+    """Return a sentence that says why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:
         return "This PostgreSQL has no Citus: install it on every node, or stay with one server."
@@ -120,7 +114,7 @@ def find_distribution_problem() -> str:
 
 
 def distribute_tables(report: Callable[[str], None], shards: int | None = None) -> None:
-    """Distribute the tables over ``shards`` shards (parts), or finish an interrupted run. Raises: DatabaseError."""
+    """Distribute the tables over ``shards`` shards, or finish an interrupted run. Raises: DatabaseError."""
     count = (
         count_shards() or shards or max(FEWEST_SHARDS, SHARDS_A_NODE * sum(node.holds_shards for node in list_nodes()))
     )
@@ -155,8 +149,7 @@ def _distribute(table: str, count: int) -> None:
                 listed = ", ".join(columns)
                 widened = definition.replace(f"({listed})", f"({listed}, {COLUMN})", 1)
                 _run_statement(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {widened}")
-        # Indexes are dropped, and created again after the rows are copied, because copying into indexes takes ten times
-        # as long.
+        # Copying rows into indexes takes ten times as long as creating the indexes afterwards.
         indexes = _run_statement(
             "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
             "WHERE indrelid = %s::regclass "

@@ -45,10 +45,10 @@ def get_tried_embedder() -> TextEmbedder | None:
 
 
 def get_embedder() -> TextEmbedder:
-    """Return the site's embedder.
+    """Return the site's embedder: from the settings, the choice in the admin, or the stored vectors.
 
-    The settings decide first, then the choice in the admin, then the embedder of the stored vectors. A new site uses
-    :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
+    A new site uses :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not
+    answer.
     """
     return _tried.get() or _build_site_embedder()
 
@@ -68,8 +68,7 @@ def _build_site_embedder() -> TextEmbedder:
 def get_new_embedder() -> TextEmbedder:
     """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
 
-    The default is multilingual-e5-small. If its package is not installed, it is all-MiniLM-L6-v2. Raises: as
-    :func:`get_embedder`.
+    Raises: as :func:`get_embedder`.
     """
     if settings.EMBEDDER:
         return get_embedder()
@@ -78,10 +77,7 @@ def get_new_embedder() -> TextEmbedder:
 
 
 def build_chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
-    """Return the embedder that a row's ``Embedder.options`` describe: a built-in one, or a LocalEmbedder.
-
-    Raises: ImproperlyConfigured.
-    """
+    """Return the embedder that a row's ``Embedder.options`` describe. Raises: ImproperlyConfigured."""
     return _build_chosen_embedder(json.dumps(dict(options), sort_keys=True))
 
 
@@ -100,7 +96,7 @@ forget_candidates = _build_chosen_embedder.cache_clear
 
 
 def load_chosen_embedder() -> None:
-    """Load the embedder that was chosen in the admin, and use it in this process, unless the settings name one.
+    """Load the embedder that was chosen in the admin, unless the settings name one.
 
     Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
     """

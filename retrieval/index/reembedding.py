@@ -24,7 +24,7 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Compute all vectors again with the embedder for new vectors, make it active, and return its row.
+    """Compute all vectors with the embedder for new vectors, make it active, and return its row.
 
     Raises: EmbeddingFailed.
     """
@@ -33,9 +33,9 @@ def reembed(report: Report) -> Embedder:
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Compute the vectors of all passages with ``wanted``, build their index, and return the embedder's row.
+    """Compute the missing vectors of all passages with ``wanted``, build their index, and return the embedder's row.
 
-    After an interruption, only missing vectors are computed. Raises: EmbeddingFailed.
+    Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:
@@ -48,10 +48,9 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
 
 
 def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embedder:
-    """Make ``row`` the active embedder, and return it. ``wanted`` computes the vectors of passages that lack one.
+    """Make ``row`` the active embedder, and return it. ``wanted`` computes missing vectors.
 
-    Its transaction locks out writers, so that no passage lacks a vector. Running processes search the old vectors until
-    they restart. Raises: EmbeddingFailed.
+    Running processes search the old vectors until they restart. Raises: EmbeddingFailed.
     """
     with transaction.atomic():
         # Writers of passages lock these rows too, so no passage is written until this transaction ends.
@@ -92,8 +91,8 @@ def _write_vectors(target: Embedder, chunks: list[Chunk], vectors: Vectors) -> N
     of_document: dict[int, list[int]] = {}
     for chunk in chunks:
         of_document.setdefault(chunk.document_id, []).append(chunk.pk)
-    # Passages that were deleted since they were read are left out. Documents are locked one by one, because a
-    # distributed database cannot lock rows on several nodes in one statement.
+    # Documents are locked one by one, because a distributed database cannot lock rows on several nodes in one
+    # statement.
     alive: set[int] = set()
     for document, ids in sorted(of_document.items()):
         held = Chunk.objects.select_for_update(no_key=True).filter(document=document, pk__in=ids)

@@ -30,8 +30,7 @@ LONGEST_TEXT_KEPT = 300
 class CollectionState:
     """A collection's statistics at the start of a search.
 
-    ``names`` are its slug and name. ``edition`` changes whenever the statistics are written, also when a backup is
-    restored.
+    ``names`` are its slug and name. ``edition`` changes whenever the statistics change.
     """
 
     pk: int
@@ -46,7 +45,7 @@ _lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the statistics of the collections, sorted by id. A search reads them only once."""
+    """Return the statistics of the collections, sorted by id."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -74,7 +73,7 @@ def count_passages_in(collections: Sequence[int]) -> int:
 def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Return collection ids by PostgreSQL text-search configuration (language), in alphabetical order.
 
-    A collection with documents in several languages has its id under several configurations.
+    A collection can be under several configurations.
     """
     found: dict[str, tuple[int, ...]] = {}
     for name, pk in sorted(
@@ -105,10 +104,7 @@ def list_words(text: str) -> list[str]:
 
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
-    """Read the lexemes of the texts, and their document frequencies, into the cache, in two database queries.
-
-    Raises: DatabaseError.
-    """
+    """Read the lexemes of the texts, and their document frequencies, into the cache. Raises: DatabaseError."""
     wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *list_words(text)))
     found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
     read_frequencies(collections, set().union(*found.values()))
@@ -134,7 +130,7 @@ def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tu
 
 
 def read_tokens(text: str, configurations: Sequence[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return (configuration, word, lexemes) for each word in the order of the text. Stop words have no lexemes."""
+    """Return (configuration, word, lexemes) for each word in order. Stop words have no lexemes."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT configuration, token, lexemes "
@@ -164,7 +160,7 @@ def read_frequencies(collections: Sequence[int], lexemes: Iterable[str]) -> dict
             )
             for pk, lexeme, frequency in cursor.fetchall():
                 fresh[pk][lexeme] = frequency
-        # Other threads may be reading these dictionaries, so they are replaced by new ones and not changed.
+        # Other threads may be reading these dictionaries, so they are replaced and not changed.
         kept = [
             (known if len(known) < WORDS_KEPT else {key: known[key] for key in wanted & known.keys()}) | fresh[state.pk]
             for state, known in zip(states, kept, strict=True)

@@ -1,7 +1,6 @@
 """Create and query the HNSW index of an embedder's vectors.
 
-The column has no fixed width, so that one table can store the vectors of two embedders. PostgreSQL uses the index only
-if a query has exactly the cast and the condition with which it was created.
+PostgreSQL uses the index only if a query has exactly the cast and the condition with which it was created.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# HNSW's parameter: links of a node. If it is 16, building takes half the time, but three times as many neighbours are
-# missed.
+# HNSW's links of a node. Three times as many neighbours are missed with 16 links.
 M = 24
 EF_CONSTRUCTION = 128
-# Bytes of a node in the index besides its vector: addresses of its neighbours, and a header.
+# Bytes of a node in the index besides its vector.
 _BYTES_OF_LINKS = 16 * 2 * M + 150
 LARGEST_EF_SEARCH = 1000
 
@@ -37,7 +35,7 @@ def create_index(embedder: Embedder) -> None:
 
 
 def build_index(embedder: Embedder) -> None:
-    """Create the index with much memory and parallel workers. Other processes can read and write at the same time.
+    """Create the index with much memory and parallel workers, while others read and write.
 
     Must run outside transactions.
     """
@@ -56,7 +54,7 @@ def build_index(embedder: Embedder) -> None:
             try:
                 cursor.execute(_build_index_definition(embedder, "CONCURRENTLY"))
             except OperationalError as error:
-                # Parallel workers need shared memory (/dev/shm), which may be too small in a container.
+                # Parallel workers need shared memory (/dev/shm), which a container may lack.
                 logger.warning("The index is built without parallel workers: %s", error)
                 cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {get_index_name(embedder)}")
                 cursor.execute("SET max_parallel_maintenance_workers = 0")
@@ -92,12 +90,12 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def build_indexed_distance(embedder: Embedder) -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for which PostgreSQL uses the index."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which uses the index."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, for a comparison of every row."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which compares every row."""
     return "(vector <=> %s::halfvec)"
 
 
@@ -105,8 +103,8 @@ def build_scan_settings(candidates: int) -> dict[str, str]:
     return {
         "hnsw.ef_search": str(min(LARGEST_EF_SEARCH, max(40, candidates))),
         "hnsw.iterative_scan": "strict_order",
-        # The default stops a search before it finds enough of the rows that pass a selective filter.
+        # The default stops before enough rows pass a selective filter.
         "hnsw.max_scan_tuples": "1000000",
-        # A filter may pass few or very many rows, so a cached plan would often be wrong.
+        # A cached plan would be wrong for filters that pass very few or very many rows.
         "plan_cache_mode": "force_custom_plan",
     }

@@ -1,8 +1,6 @@
 """Build the context of an answer: the passages that a language model gets, from the hits of a search.
 
-A hit is a passage that the search returned. If it ends within a block, for example a table, the passages with the rest
-of the block are added. Then the passages before and after each hit are added, and for the best hits the rest of short
-sections. A token budget limits all additions.
+Hits are completed by the rest of their block, by neighbours and by short sections, within a token budget.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document id, ordinal of a passage in it, and start and end of the text that is wanted around this passage.
+# Document id, ordinal of a passage, and the range of text that is wanted around it.
 Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
@@ -44,7 +42,7 @@ class _Surroundings:
         return self._known.get(place)
 
     def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the loaded passages that cover ``start`` to ``end`` with ``passage``; none if too many are needed."""
+        """Return the loaded passages that cover ``start`` to ``end``; none if too many are needed."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -103,11 +101,11 @@ def assemble_context(
     expand: int = 1,
     blocks: int = LARGEST_BLOCKS,
 ) -> AssembledContext:
-    """Return the passages for a language model, as blocks of adjacent passages; no blocks if there are no hits.
+    """Return blocks of adjacent passages for a language model; no blocks if there are no hits.
 
-    The context has at most ``blocks`` hits and ``budget_tokens`` tokens, but always the best hit. ``expand`` is the
-    number of passages to add before and after each hit. The blocks are in the order of documents, the one with the best
-    hit first. Raises: ValueError if ``budget_tokens`` or ``blocks`` is out of range.
+    The context has at most ``blocks`` hits and ``budget_tokens`` tokens, but always the best hit. ``expand`` passages
+    before and after each hit are added. The blocks are in reading order, the document of the best hit first. Raises:
+    ValueError if ``budget_tokens`` or ``blocks`` is out of range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -125,7 +123,7 @@ def assemble_context(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # The best hits are completed with at most half of the budget, so that other hits fit too.
+            # At most half of the budget completes the best hits, so that other hits fit too.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -153,7 +151,7 @@ def assemble_context(
 
 
 def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
-    """Join adjacent passages to blocks, in reading order, without scores. Every block has the score 0."""
+    """Join adjacent passages to blocks, in reading order. Every block has the score 0."""
     runs = _group_runs(passages)
     return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
 
@@ -223,7 +221,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Add the rest of blocks that end within a neighbour of a hit, because the end of a table needs its header."""
+        """Complete the tables and other blocks that end within a neighbour of a hit."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:
@@ -266,7 +264,7 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
     for passage in run[1:]:
         if passage.end <= end:
             continue
-        # Passages contain every character except white space, so only line breaks can be between two of them.
+        # Only white space can be between two passages.
         gap = "\n" * max(0, passage.start - end)
         fresh = passage.content[max(0, end - passage.start) :]
         content += gap + fresh

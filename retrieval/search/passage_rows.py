@@ -39,8 +39,7 @@ def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
 def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     """Return the ids of chunks with a heading or list item that has this number, for a question about "section 3.2".
 
-    ``noun`` is the word before the number. A number without a dot, such as ``2``, matches a list item only after this
-    noun, because nearly every list has a second item. ``3.2`` does not match ``3.2.1``.
+    ``noun`` is the word before the number.
     """
     item = r"(?:[-*] )?(?:[^\W\d_]{2,20} )?" if "." in number else rf"(?:[-*] )?{re.escape(noun)} ?"
     begins = re.compile(
@@ -62,8 +61,8 @@ def load_stored_chunks(
 ) -> dict[int, StoredChunk]:
     """Return the chunks' index data by id. Deleted chunks are missing.
 
-    The vectors are by ``embedder_id``; a chunk that it has not encoded has an empty vector. If ``terms`` is false, BM25
-    weights are not read. Raises: DatabaseError.
+    A chunk that ``embedder_id`` has not encoded has an empty vector. BM25 weights are read only if ``terms`` is true.
+    Raises: DatabaseError.
     """
     columns = ["chunk.configuration", "sparsevec_send(chunk.bm25)" if terms else "NULL::bytea"]
     joined = ""
@@ -95,7 +94,7 @@ def load_stored_chunks(
         )
         for pk, collection, language, given, configuration, term_weights, sent in rows
     }
-    # Sums of single-precision numbers depend on the order of addition, so the rows are put in the caller's order.
+    # Sums of floats depend on the order of addition, so the rows are put in the caller's order.
     return {pk: found[pk] for pk in chunk_ids if pk in found}
 
 
@@ -137,8 +136,7 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
 def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks for which a curator entered this question, or a very similar one.
 
-    ``given`` maps chunk ids to the curators' questions. They are compared by vectors or, if there is no calibrated
-    embedder, by their words.
+    ``given`` maps chunk ids to the curators' questions.
     """
     asked = normalize_question(question)
     found = {pk for pk, wordings in given.items() if asked in map(normalize_question, wordings)}
@@ -161,8 +159,7 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
     """Return the passages around the given ones, by document id and ordinal.
 
-    A stretch is a passage with a range of text around it. The passages at most ``expand`` places away are returned, and
-    those that overlap the range and are at most FARTHEST_PLACES away.
+    They are at most ``expand`` places away, or overlap the wanted text of a stretch.
     """
     rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "

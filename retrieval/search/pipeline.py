@@ -69,10 +69,10 @@ logger = logging.getLogger(__name__)
 start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# Numbers that are added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question
-# names the passage's collection. SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites its collection or document.
+# Added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question names its collection.
+# SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites it.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost of a passage that contains a code from the question, such as a part number. The unit is as above.
+# Boost of a passage with a code from the question, such as a part number, in the same unit.
 NAMED_CODE = 4.0
 # Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
@@ -94,10 +94,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The retrievers' results for one text. A question may be searched in several texts.
-
-    A passage's score is the sum of its scores for the texts, multiplied by their ``weight``.
-    """
+    """The retrievers' results for one text, and the weight of its scores."""
 
     query: str
     weight: float
@@ -109,9 +106,8 @@ class _Search:
 class _Question:
     """A question in the forms in which it is searched.
 
-    ``asked`` is the question as typed. ``text`` is the corrected question. ``joined`` is the previous questions of the
-    conversation followed by ``text``, or empty if they are not used. ``reformulation`` is None if the caller of
-    `search` chose a method.
+    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` is ``text`` after earlier questions,
+    or empty. ``reformulation`` is None if the caller of `search` chose a method.
     """
 
     asked: str
@@ -136,8 +132,7 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    Each list in ``lists`` has the candidates of one search, best first. ``tried`` maps chunk ids to questions that are
-    only tried; ``lists`` contain these chunks too.
+    Each list in ``lists`` has the candidates of one search, best first. ``tried`` is as in `search`.
     """
 
     question: _Question
@@ -173,14 +168,12 @@ def search(
     """Return the passages that answer ``question`` best, with an explanation of their order.
 
     - ``filters``: only passages that pass them are searched.
-    - ``method``: a method to combine the retrievers, used as its authors published it, without corrections or history.
+    - ``method``: a method to combine the retrievers, used as published, without corrections or history.
     - ``profile``, ``reranker``: used instead of the published ones.
-    - ``history``: earlier turns of the conversation, oldest first. A language model uses them to complete the question.
-      If there is none, a second search runs for the question joined with earlier questions.
+    - ``history``: earlier turns of the conversation, oldest first.
     - ``tried``: questions by chunk id, which count as if curators had stored them.
 
-    While RETRIEVAL_HYBRID_ENABLED is false, only vectors rank. Every returned passage contains the quoted phrases, and
-    none of the words after a minus. The result is empty if no passage matches.
+    Every passage contains the quoted phrases, and none of the words after a minus. The result may be empty.
 
     Raises: InvalidQuery for an empty question, a question that only excludes words, or a number out of range;
     SearchUnavailable if both retrievers fail.
@@ -230,8 +223,7 @@ def _prepare_question(
                 reason = _("the code of an earlier question")
                 reformulation = replace(reformulation, query=named, changed=True, completed=True, reason=reason)
         text = reformulation.query
-    # Vectors are computed in the background during the database queries. If the question is corrected, they are
-    # computed again.
+    # Vectors are computed in the background during the database queries.
     if tuned.method is not SearchMethod.LEXICAL:
         for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
             begin_encoding(searched)
@@ -263,14 +255,11 @@ def _prepare_question(
 def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Search the question, alone and joined with previous questions, and fuse the results of both retrievers.
-
-    If the question begins a new subject, the joined search is dropped. Raises: SearchUnavailable.
-    """
+    """Search the question, alone and joined with earlier questions. Raises: SearchUnavailable."""
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
     if tried:
-        # Only passages that pass the filters can be results, also if they are in ``tried``.
+        # Chunks in ``tried`` must pass the filters too.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
     searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
@@ -418,7 +407,7 @@ def _rank_candidates(
             fused = merge_searches(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
-        # Only these boosts need the documents' metadata, which take a database query.
+        # Only boosts need the documents' metadata, which takes a database query.
         boosts = [*tuned.metadata_boosts, *places]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
         boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]

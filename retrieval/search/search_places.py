@@ -1,4 +1,4 @@
-"""Limit how many searches run and wait in one process. Further ones are refused."""
+"""Limit how many searches run and wait in one process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from core import database
 from retrieval.exceptions import SearchBusy
 from retrieval.metrics import REFUSED_SEARCHES
 
-# Each search uses two of the retrievers' 16 threads. The others are for searches that answers need.
+# Each search uses two of the retrievers' 16 threads. Answers need the others.
 SEARCHES_AT_ONCE = 2
-# A small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS. More requests are refused at once, so
-# that the processor is free for pages.
+# A small machine can do about SEARCHES_WAITING searches in SEARCH_WAIT_SECONDS.
 SEARCHES_WAITING, SEARCH_WAIT_SECONDS = 8, 1.0
 
 _places = threading.BoundedSemaphore(SEARCHES_AT_ONCE)
@@ -24,7 +23,7 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
-    """Wait until few enough searches run. Raises: SearchBusy if too many wait already, or the wait is too long."""
+    """Wait until few enough searches run. Raises: SearchBusy if too many wait, or the wait is too long."""
     # Running searches may need this database connection.
     database.release_connections()
     if not _queue.acquire(blocking=False):

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A table is shown if it has at least this weight. The weight is 2 / rank of the best hit in the table, plus
-# `score_named_words` for the columns and cells that the question names.
+# Least weight of a shown table: 2 / rank of its best hit, plus `score_named_words`.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")
@@ -43,7 +42,7 @@ _UNNAMED = re.compile(r"column \d+")
 def show_table(
     question: str, candidates: Sequence[KnownTable], passages: Sequence[Passage], language: str = ""
 ) -> ShownTable | None:
-    """Return the table that the question is most likely about; None if no table weighs LEAST_WEIGHT."""
+    """Return the table that the question is most likely about; None if no table is likely enough."""
     weighed = [
         (_weigh_hit_rank(known, passages) + score_named_words(question, known), -place, known)
         for place, known in enumerate(candidates)

@@ -72,9 +72,8 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs of collections that the
-    question names. ``joined_query`` is the earlier questions followed by ``query``; it is empty if only ``query`` was
-    searched. :meth:`without_errors` removes messages for staff.
+    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` is
+    ``query`` after earlier questions, or empty. :meth:`without_errors` removes messages for staff.
     """
 
     question: str
@@ -99,7 +98,7 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The searched text that ranked the best hit highest: the question alone, or joined with earlier questions."""
+        """The searched text that ranked the best hit highest."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 

@@ -35,8 +35,7 @@ def answer_from_tables(
 ) -> TableResult | None:
     """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
 
-    The first table with a computed value is used. Only English and Dutch questions are understood. ``language`` is the
-    language in which the result describes its conditions.
+    Only English and Dutch questions are understood. The result describes its conditions in ``language``.
     """
     shown: TableResult | None = None
     for table in candidates:
@@ -61,10 +60,7 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows that the question selects from the table in the passage.
-
-    The result is None if there is no table, or if the question selects no row or more than half of the rows.
-    """
+    """Return the rows that the question selects from the table in the passage; None for no row or most rows."""
     table = load_overlapping_table(passage, question)
     if table is None:
         return None
@@ -80,7 +76,7 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
     return _build_result(reading, computed, table, language) if computed is not None else None
 
 
-# An answer shows all columns of its rows if there are at most _MOST_COLUMNS columns, or at most _FEW_ROWS rows.
+# All columns are shown if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
@@ -151,10 +147,7 @@ def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable
 
 
 def describe_condition(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
-    """Return the condition as text, such as "category = pump".
-
-    If ``is_part`` is true, the text has "contains" instead of "=", because the value is only a part of a cell.
-    """
+    """Return the condition as text, such as "category = pump", or "category contains pump" if ``is_part`` is true."""
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])
     name = format_column_name(known.columns[condition.column].name)

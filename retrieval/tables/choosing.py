@@ -18,8 +18,7 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# A table of at most WHOLE_ROWS rows is shown whole. In a longer table, all rows that meet the question's conditions are
-# shown if they are at most MOST_FITTING.
+# Largest numbers of rows in a table that is shown whole, and of matching rows that are all shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
@@ -34,9 +33,8 @@ Nearness = Callable[[str, Sequence[int]], Sequence[float]]
 class TableChoice:
     """The part of a table to show for a question.
 
-    The first ``matched`` of ``rows`` meet the ``conditions``. The rows are sorted by the column with the index
-    ``order``: highest first, or lowest first if ``is_least`` is true. If ``order`` is None, they are sorted by
-    relevance or by their position in the table.
+    The first ``matched`` of ``rows`` meet the ``conditions``. ``order`` is the index of the column that sorts the rows,
+    highest first, or lowest first if ``is_least`` is true; or None.
     """
 
     columns: tuple[int, ...]
@@ -64,7 +62,7 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
     if reading.order is not None and any(
         _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
     ):
-        # A row whose cell has no number may be the highest, so the order would be wrong.
+        # A row without a number may be the highest, so the order would be wrong.
         reading = replace(reading, order=None)
     scores = _score(question, table, near_rows)
     matching = _arrange(matching, scores, reading)
@@ -91,10 +89,7 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
 
 
 def score_named_words(question: str, table: KnownTable) -> float:
-    """Return a number that is higher if the question is more likely about the table.
-
-    Each cell or column that the question names adds 1. Each word of the table's caption in the question adds .5.
-    """
+    """Return a number that is higher if the question names more of the table's cells, columns and caption."""
     weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
     weight = 0.0
     for span in link_question(question, table, partly=True) or []:
@@ -103,11 +98,7 @@ def score_named_words(question: str, table: KnownTable) -> float:
 
 
 def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
-    """Return what the question asks of the table: conditions, columns and an order.
-
-    If not all words of the question are understood, the columns and cells that it names decide. If it asks for "the
-    highest" without a column, the order is by the column whose name is nearest in meaning.
-    """
+    """Return what the question asks of the table: conditions, columns and an order, also if some words are unclear."""
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
 

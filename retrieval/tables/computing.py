@@ -18,7 +18,7 @@ class Computed:
     """The result of a computation over a table.
 
     ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
-    index of the column whose cells are the answer, or None.
+    index of the column with the answer, or None.
     """
 
     operation: Operation
@@ -53,10 +53,7 @@ def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; None if a cell cannot be compared with a condition.
-
-    If the question only selects rows, a row with such a cell is left out instead.
-    """
+    """Return the rows that meet the conditions; for a computation, None if a cell cannot be compared."""
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):
@@ -78,9 +75,9 @@ def _build_rows_result(rows: Sequence[KnownRow]) -> Computed | None:
 
 
 def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
-    """Return the count of rows, or of different cells in the column that is counted; None without rows.
+    """Return the count of rows, or of different cells in the counted column; None without rows.
 
-    The rows are returned instead if cells are empty, begin with a digit, repeat or may contain lists.
+    The rows are returned instead if the count is uncertain.
     """
     if not rows:
         return None

@@ -1,7 +1,4 @@
-"""Convert between conditions and the filters that users type above a table's columns, such as ``pump`` or ``>=5 <9``.
-
-PURE.
-"""
+"""Convert between conditions and the filters that users type above a table's columns, such as ``>=5 <9``. PURE."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions in ``typed``, the filter of the column with index ``at``; none if the filter is empty.
-
-    Raises: ValueError.
-    """
+    """Return the conditions in ``typed``, the filter of the column with index ``at``. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
@@ -56,10 +50,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by the column with index ``at``.
-
-    Numbers come before words, and empty cells always last.
-    """
+    """Return the rows sorted by the column with index ``at``: numbers, then words, and always last empty cells."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),

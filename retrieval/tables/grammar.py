@@ -1,6 +1,6 @@
 """Interpret a question as one operation on a table, with conditions and a column for the answer. PURE.
 
-A span is a word or phrase of the question. If a span has no meaning, or several, the question is not interpreted.
+A question with an unclear word or phrase is not interpreted.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ class Condition:
     - the same with the prefix ``year`` for years;
     - ``is`` for texts that equal a value, ``contains`` for texts that contain one.
 
-    ``values`` are the bounds, or alternatives of which one must match. ``shown`` is the condition's text in the
-    question.
+    ``values`` are the bounds, or alternatives of which one must match. ``shown`` is its text in the question.
     """
 
     column: int
@@ -99,9 +98,8 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 class TableReading:
     """The interpretation of a question: what it asks of a table. Columns are given as indexes.
 
-    ``answer`` is the column with the answer. ``order`` is the column whose numbers are ranked, summed or averaged. If
-    ``is_distinct`` is true, equal cells count once. If ``is_least`` is true, the question asks for the lowest number.
-    ``shown`` are more columns to show.
+    ``answer`` is the column with the answer, ``order`` the column that is ranked, summed or averaged. ``is_distinct``
+    counts equal cells once. ``is_least`` asks for the lowest number. ``shown`` are more columns to show.
     """
 
     operation: Operation
@@ -262,7 +260,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Add a condition "yes", "no" or 0 for a column that is named, as in "with nougat" or "no alcohol"."""
+        """Add a condition "yes", "no" or 0 for a named column, as in "with nougat" or "no alcohol"."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind

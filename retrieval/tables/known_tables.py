@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _NOTE = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*+[)\]]")
 _ELEMENTS = re.compile(r",|;|/|\n|\s&\s|\s·\s|<br ?/?>", re.IGNORECASE)
-# It matches a year, but no season such as 2004–05.
+# A year, but no season such as 2004–05.
 _YEAR_IN = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d|\s?[-–/]\s?\d)")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LONGEST_SUMMARY = 30
-# A question may leave out these words at the beginning or end of a column's name: "beer" means beer_servings.
+# A question may leave out these words of a column's name: "beer" means beer_servings.
 _MEASURES = frozenset(map(make_singular, read_words("tables", "measures")))
 
 
@@ -51,10 +51,7 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def make_cell_keys(text: str) -> frozenset[str]:
-    """Return normalised texts by which a question may name a cell with this text.
-
-    They are the whole text, the text without notes in brackets, and each item if the text is a list.
-    """
+    """Return normalised texts of a cell: the whole, without notes, and each item of a list."""
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
@@ -78,8 +75,8 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows with the values of at least these columns. ``named_rows`` are all rows, or
-    only some of them if ``is_long`` is true.
+    ``read_rows(columns)`` returns all rows with these columns' values. ``named_rows`` are only some rows if ``is_long``
+    is true.
     """
 
     pk: int
@@ -112,7 +109,7 @@ class KnownTable:
 
     @cached_property
     def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The indexes of the columns that a name in a question can mean. A key is the sorted words of the name."""
+        """The indexes of the columns that a name in a question can mean, by the name's sorted words."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -132,15 +129,12 @@ class KnownTable:
 
     @cached_property
     def data_row_count(self) -> int:
-        """The number of rows, without rows of totals. In a long table, rows of totals are counted too."""
+        """The number of rows without rows of totals; in a long table with them."""
         return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
     @cached_property
     def subject_column(self) -> int | None:
-        """The first text column, if its cells are filled and all different, so that they name the rows.
-
-        Otherwise None.
-        """
+        """The first text column, if its cells are filled and all different; otherwise None."""
         texts = (
             at for at, column in enumerate(self.columns) if column.kind == "text" and not self.is_ordinal_column(at)
         )
@@ -189,7 +183,7 @@ class KnownTable:
 
     @cached_property
     def measure_columns(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked. Columns of ranks, identifying numbers and years are left out."""
+        """The columns of numbers that can be ranked: no ranks, identifying numbers and years."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal_column(at)]
 
@@ -199,7 +193,7 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def list_column_words(self, at: int) -> Sequence[str]:
-        """Return the words of a column's name in singular, without its unit and words such as "of"."""
+        """Return the words of a column's name in singular, without its unit and small words."""
         return self._column_words[at]
 
     @cached_property

@@ -62,8 +62,7 @@ def _normalise_nouns(words: str) -> frozenset[str]:
 class Concept:
     """A quantity that questions name by everyday words, such as weight by "heavy".
 
-    ``columns`` are names of columns with this quantity. ``phrases`` maps a phrase to an extreme ("heaviest"), or to
-    None ("how heavy").
+    ``columns`` are column names. ``phrases`` maps a phrase to an extreme ("heaviest"), or to None ("how heavy").
     """
 
     columns: frozenset[str]
@@ -92,10 +91,9 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 
 
 CONCEPTS = _read_concepts(_TABLES)
-# These verbs can be left out of a question: "won three gold medals" means "has three gold".
+# Verbs that a question can leave out: "won three gold medals" means "has three gold".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# "Who", "when" and "where" ask for a column with one of these names. "Who" has several sets of names. The first set
-# with a name of a column is used.
+# "Who", "when" and "where" ask for a column with one of these names. For "who", the first set with a column counts.
 WHO_COLUMNS = tuple(
     _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
@@ -107,7 +105,7 @@ ORDINALS = _normalise_nouns(join_lists(_TABLES, "ordinals"))
 # A row that has one of these words as a cell is a row of totals.
 SUMMARIES = frozenset(join_lists(_TABLES, "summaries").split())
 YES_OR_NO = frozenset(join_lists(_TABLES, "yes_or_no").split())
-# Dutch "een" (one) is also the article "a", so it is no number here, like other filler words.
+# Dutch "een" (one) is also the article "a", so it is no number here.
 NUMBERS: Mapping[str, float] = {
     word: float(number)
     for words in _TABLES.values()
@@ -131,16 +129,13 @@ _PHRASES = {
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
-# Names are compared without these words, because questions also call "date of birth" "birth date".
+# Names are compared without these words, because "date of birth" is also called "birth date".
 JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
 def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """Return the phrases with a meaning in the language of ``words``, which are the words of a question.
-
-    It is the language with most of the words. Words of several languages are not counted. A tie gives English.
-    """
+    """Return the phrases of the language to which most of a question's ``words`` belong."""
     found = set(words)
     distinct = {
         code: len(found & alone.difference(*(others for other, others in _ALONE.items() if other != code)))

@@ -37,7 +37,7 @@ class QuestionSpan:
     """A word or phrase of a question, ``question[start:end]``, with its meaning in a table.
 
     ``columns`` are the columns that it names, or those with the cell text ``key``. ``number`` is a number or year, and
-    ``unit`` its unit. In a range, ``word`` is BETWEEN, and ``number`` and ``upper`` are the bounds.
+    ``unit`` its unit. In a range, ``number`` and ``upper`` are the bounds.
     """
 
     kind: Kind
@@ -54,8 +54,7 @@ class QuestionSpan:
 def link_question(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the question's words and phrases with their meanings, in order; None if a meaning is unclear.
 
-    Filler words are left out. A word that names both a column and a cell is unclear. If ``partly`` is set, the result
-    is never None: such a word means the cell, and words without a meaning are kept.
+    If ``partly`` is true, unclear words are kept, and the result is never None.
     """
     linked = _link(question, table)
     return linked.spans if partly else linked.whole
@@ -65,8 +64,7 @@ def link_question(question: str, table: KnownTable, *, partly: bool = False) -> 
 class _Linked:
     """The meanings of a question's words in a table.
 
-    ``spans`` cover all words; words without a meaning have the kind OTHER. ``whole`` has the spans with a meaning. It
-    is None if a word has several meanings, or none.
+    ``spans`` cover all words. ``whole`` has the spans with a meaning; None if a meaning is unclear.
     """
 
     spans: Sequence[QuestionSpan]
@@ -110,8 +108,7 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
         norms, scale = [scaled[1]], 1e3
     value = NUMBERS.get(norms[0])
     if value is None:
-        # A point before three digits groups thousands, as in Dutch "200.000 inwoners": people do not type three
-        # decimals.
+        # A point before three digits groups thousands, as in Dutch "200.000 inwoners".
         digits = norms[0].replace(".", "") if _THOUSANDS.fullmatch(norms[0]) else norms[0]
         value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
     if value is None:
@@ -123,8 +120,8 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
 class _Words:
     """Successive words of a question, in the forms that are compared with a table.
 
-    ``name`` is compared with the names of columns, ``key`` with cells, ``caption`` with the caption. Each is empty for
-    words that cannot occur there. ``first`` and ``end`` are indexes of words, ``start`` and ``stop`` of characters.
+    ``name`` is compared with names of columns, ``key`` with cells. ``first`` and ``end`` are indexes of words,
+    ``start`` and ``stop`` of characters.
     """
 
     first: int
@@ -155,7 +152,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
                     start,
                     stop,
                     norms,
-                    # In "Name the teams", the first word is a verb and means no column.
+                    # In "Name the teams", the first word is a verb.
                     () if norms == ("name",) and first == 0 else _name_words(norms),
                     _cell_key(question[start:stop], norms),
                     frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
@@ -205,7 +202,6 @@ class _Linker:
         return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
     def _cuts_a_name(self, run: _Words) -> bool:
-        """Return whether the words begin or end within a name such as ``PING_BODY_LIMIT``."""
         return bool(self._joints) and (run.start in self._joints or run.stop in self._joints)
 
     @functools.cached_property

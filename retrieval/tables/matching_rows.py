@@ -11,7 +11,7 @@ from retrieval.tables.linking import Kind, QuestionSpan, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import Operation
 
-# A word that occurs in the names of more columns than this means none of them.
+# A word in the names of more columns than this means none of them.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 
@@ -40,9 +40,9 @@ def read_row_selection(question: str, table: KnownTable, choose: Choose) -> Tabl
 
 
 def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Return whether each word of the question is used by ``reading`` or occurs in the name of a column.
+    """Return whether each word of the question is used by ``reading`` or is in the name of a column.
 
-    The result is False if the question only names cells, because their words may occur in a question about anything.
+    The result is False if the question only names cells.
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)

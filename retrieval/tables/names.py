@@ -19,10 +19,7 @@ _UNITS_LAST = frozenset("g kg mg mm cm m km km2 m2 l ml eur usd gbp bar min kw w
 
 @dataclass(frozen=True, slots=True)
 class QuestionToken:
-    """A word or number of a question, at ``question[start:end]``.
-
-    ``norm`` is its text in lower case, without accents.
-    """
+    """A word or number of a question, at ``question[start:end]``. ``norm`` is in lower case, without accents."""
 
     start: int
     end: int
@@ -90,7 +87,7 @@ def list_terms(caption: str, columns: Iterable[str]) -> list[str]:
 
 
 def format_column_name(name: str) -> str:
-    """Return a column's name as words, without its unit: "max pressure" for ``max_pressure_bar``. RPM stays RPM."""
+    """Return a column's name as words, without its unit: "max pressure" for ``max_pressure_bar``."""
     name = name.strip()
     if " " in name or (name[:1].isupper() and "_" not in name and (name[1:].islower() or _ABBREVIATED.search(name))):
         return name

@@ -91,8 +91,8 @@ class TableDocument:
 class ShownTable:
     """The part of a table that the API returns, to show below an answer.
 
-    The table has ``row_count`` rows, of which ``matched`` meet the ``conditions``. These come first in ``rows``.
-    ``sorted_by`` is the name of a column, or empty.
+    The first ``matched`` of ``rows`` meet the ``conditions``. The whole table has ``row_count`` rows. ``sorted_by`` is
+    the name of a column, or empty.
     """
 
     document: TableDocument

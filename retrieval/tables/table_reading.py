@@ -30,7 +30,7 @@ _NUMBER = re.compile(
     rf"\s?(?P<scale>k|K|M|mln|bn|{_SCALE_WORDS})?(?![^\W\d_])"
     r"\s?(?P<unit>[€$£%°]C?|[A-Za-zµ²³/·]{1,12}(?:\s(?:per|a|an)\s[a-z]{1,8})?)?"
 )
-# It matches a footnote mark such as ^1 after a number. After 10, ^1 is an exponent.
+# A footnote mark such as ^1 after a number. After 10, ^1 is an exponent.
 _NOTE_MARK = re.compile(r"(?<=[\d%)])(?<!(?<!\d)10)\^\w{1,3}$")
 _DECIMAL_COMMA = re.compile(r"(?:[€$£]\s?)?[-−]?\d{1,3}(?:\.?\d{3})*,(?:\d{1,2}|\d{4,})(?:\s?[€%]|\s?[a-z]{1,5})?")
 _DECIMAL_POINT = re.compile(r"[-−]?\d+\.(?:\d{1,2}|\d{4,})")
@@ -75,7 +75,7 @@ class Quantity:
 def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None:
     """Return the number and unit of a cell such as "€ 1.234,50" or "120k"; None if the cell has more than a number.
 
-    A footnote mark is ignored, as in "320^1". If ``decimal_commas`` is true, points group thousands.
+    If ``decimal_commas`` is true, points group thousands.
     """
     match = _NUMBER.fullmatch(_NOTE_MARK.sub("", text.strip()))
     if match is None:
@@ -92,11 +92,7 @@ def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None
 
 
 def read_digits(digits: str) -> float | None:
-    """Return the value of a number with English or Dutch separators; None if it is not a number.
-
-    If there are two different separators, the last is the decimal separator. A repeated separator groups thousands. A
-    single comma before exactly three digits groups thousands too, if the number does not begin with 0.
-    """
+    """Return the value of a number with English or Dutch separators; None if it is not a number."""
     plain = re.sub(r"[' \u00a0\u202f]", "", digits)
     marks = [character for character in plain if character in ".,"]
     if len(set(marks)) == 2:
@@ -147,7 +143,7 @@ class Column:
 
 def has_decimal_commas(cells: Iterable[str]) -> bool:
     seen = [cell.strip() for cell in cells if "," in cell or "." in cell]
-    # "12,13" may be two numbers. Decimal commas are assumed only if no cell has a decimal point for certain.
+    # "12,13" may be two numbers, so one certain decimal point excludes decimal commas.
     has_commas = any(_DECIMAL_COMMA.fullmatch(cell) for cell in seen)
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
@@ -193,8 +189,7 @@ def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Labels are normalised texts of cells, by which questions find a row. Longer cells have none, as no question quotes
-# them.
+# Labels are normalised texts of cells, by which questions find a row. No question quotes longer cells.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")

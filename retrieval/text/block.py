@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 class BlockKind(StrEnum):
     """The kind of a block of text.
 
-    ``LIST`` has bullets, ``STEPS`` numbers. ``TABLE`` is in Markdown or HTML. A line of ``RECORDS`` is like `column:
-    value; column: value`.
+    ``LIST`` has bullets, ``STEPS`` numbers. ``TABLE`` is Markdown or HTML. ``RECORDS`` are lines `column: value; …`.
     """
 
     PARAGRAPH = "paragraph"
@@ -26,8 +25,8 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A paragraph, list, table or other block of a document, at ``text[start:end]``.
 
-    Its section begins at ``heading_start`` and ends at ``section_end``. In a text without headings, these are None and
-    the length of the text. ``lead_in`` is (start, end) of the sentence or question that introduces the block.
+    Its section begins at ``heading_start``, which is None without a heading, and ends at ``section_end``. ``lead_in``
+    is the range of the sentence or question that introduces the block.
     """
 
     start: int
@@ -48,8 +47,7 @@ class Block(NamedTuple):
         )
 
 
-# A block in stored form: [start, end, kind, heading_start, section_end], then start and end of a lead-in, if it has
-# one.
+# A stored block: [start, end, kind, heading_start, section_end], and optionally start and end of its lead-in.
 Row: TypeAlias = list[int | str | None]
 
 _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
@@ -63,7 +61,7 @@ def read_stored_blocks(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Bloc
 
 
 def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return, for each range, the stored blocks that overlap it. Their offsets then count from the range's start.
+    """Return, for each range, the stored blocks that overlap it, with offsets from the range's start.
 
     ``blocks`` and ``ranges`` must be sorted.
     """

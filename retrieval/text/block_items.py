@@ -1,6 +1,6 @@
 """Split a block into list items, table rows or records (lines `column: value`). PURE.
 
-``text`` is a part of a document, which begins at the offset ``origin``. All offsets count from the document's start.
+``text`` is a part of a document that begins at ``origin``. All offsets count from the document's start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 
 def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
-    """Return the list items, the records, or the table rows except the header; none for other kinds of blocks."""
+    """Return the list items, the records, or the table rows except the header; none for other blocks."""
     start, end = _find_body(text, block, origin)
     if block.kind in (BlockKind.LIST, BlockKind.STEPS):
         starts = list(_find_items(text, start, end))
@@ -41,10 +41,7 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
 
 
 def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
-    """Return the range of a table's header, or None.
-
-    In Markdown it includes the line of dashes below; in HTML it is the first row.
-    """
+    """Return the range of a table's header, or None. In Markdown it includes the line of dashes."""
     start, end = _find_body(text, block, origin)
     if block.kind == BlockKind.TABLE and text.startswith("<table", start):
         rows = list(islice(_HTML_ROW.finditer(text, start, end), 2))

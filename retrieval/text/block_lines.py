@@ -67,7 +67,7 @@ def is_delimiter(body: str) -> bool:
 
 
 def is_hidden(body: str) -> bool:
-    """Return whether the line has no words to show: a rule, tags, images or a link definition."""
+    """Return whether the line has no words to show, such as a rule, tags or images."""
     return (
         is_rule(body)
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
@@ -95,7 +95,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# A line that begins like a heading, and continues with more words than this, is a sentence.
+# A line with this many words more than the heading is a sentence.
 _RUN_IN_WORDS = 4
 
 
@@ -134,7 +134,7 @@ def read_lines(
 ) -> tuple[list[Line], list[Title]]:
     """Return the lines of ``text``, and the titles of its sections. ``Line.section`` is the index of a title.
 
-    Index 0 is the text before the first heading. Front matter (metadata) is recognised only if ``is_start`` is true.
+    Index 0 is the text before the first heading. Front matter is recognised only if ``is_start`` is true.
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:

@@ -39,10 +39,10 @@ Headings = Sequence[tuple[int, str]]
 
 
 def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list[Block]:
-    """Return the blocks of a stored text in reading order, without overlaps. The time is linear.
+    """Return the blocks of a stored text in reading order, without overlaps, in linear time.
 
-    Headings, front matter (metadata), template tags and rules are left out. ``headings`` are pairs (start, title). If
-    ``is_code`` is true, the text after each heading is one block.
+    Headings and front matter are left out. ``headings`` are pairs (start, title). If ``is_code`` is true, the text
+    after each heading is one block.
     """
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
@@ -92,15 +92,14 @@ def _cut_text(text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 _CODE_INDENT = 4
-# A list with more characters than _LONG_LIST, and an average of more than _LONG_ITEMS per item, is split into
-# paragraphs.
+# A list with more characters than _LONG_LIST, and on average _LONG_ITEMS per item, is split into paragraphs.
 _LONG_LIST = 3_000
 _LONG_ITEMS = 600
 
 
 @dataclass(slots=True)
 class BlockDraft:
-    """A block that is not complete yet, because it may be joined with the next ones."""
+    """A block that may still be joined with the next ones."""
 
     kind: BlockKind
     start: int
@@ -446,7 +445,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
         if question is None and open_question is not None and _answers(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
-            # If the question is a heading, its answer may have several paragraphs, otherwise only one.
+            # The answer to a question in a heading may have several paragraphs.
             is_heading = open_question.lead_in is not None and open_question.lead_in[0] == title.start
             open_question = open_question if is_heading else None
             continue

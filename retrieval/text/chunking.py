@@ -1,6 +1,6 @@
 """Split a text into passages along its structure, each small enough for the embedder. PURE.
 
-Passages of prose overlap, so that a sentence is found together with the sentence to which it refers.
+Passages of prose overlap, so that a sentence is found together with the sentence before it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ _WORDS = re.compile(r"[^\W_]+")
 
 
 def find_headings(sections: Iterable[tuple[int, int, str]], offset: int) -> tuple[str, ...]:
-    """Return the titles of the sections that contain ``offset``, outermost first.
-
-    A section is (start, level, title).
-    """
+    """Return the titles of the sections (start, level, title) that contain ``offset``, outermost first."""
     return tuple(section.title for section in find_sections_above((Section(*row) for row in sections), offset))
 
 
@@ -34,10 +31,7 @@ def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of text that stays in one passage: a sentence, a block, or a part of a block.
-
-    ``cost`` is its number of tokens.
-    """
+    """A sentence, a block, or a part of a block, which stays in one passage. ``cost`` is its number of tokens."""
 
     start: int
     end: int
@@ -47,10 +41,7 @@ class Unit:
 
 
 def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Split a piece of text that has more tokens than ``limit``.
-
-    Yield start, end, and the kind of break before each part.
-    """
+    """Yield start, end and the kind of break before each part of a text with more tokens than ``limit``."""
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):
@@ -137,7 +128,7 @@ SHORTEST_RECORD = 20
 """Rows of a table with this mean number of tokens become separate passages."""
 _SEPARATOR = " > "
 _BATCH = 2_000
-# A tokenizer may count a long run of letters as one unknown token. So 16 characters count as at least one token.
+# A tokenizer may count a long run of letters as one token, so 16 characters count as at least one.
 _CHARS_PER_TOKEN = 16
 
 
@@ -158,7 +149,7 @@ class TextChunk:
 
 @dataclass(slots=True)
 class _Group:
-    """Neighbouring regions that are split into passages together. A region is the text between two headings.
+    """Neighbouring regions (texts between two headings) that are split into passages together.
 
     If ``leads`` is true, the group is only a heading or a short text, which belongs to the next region.
     """
@@ -179,8 +170,8 @@ class _Group:
 def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budget_tokens: int) -> list[TextChunk]:
     """Return the passages of a document in reading order. Together they contain every character except white space.
 
-    ``budget_tokens`` limits a passage, including special tokens and ``build_heading_context()``. The text itself gets
-    at least a quarter. Raises: ValueError if ``budget_tokens`` is at most SPECIAL_TOKENS.
+    ``budget_tokens`` limits a passage, including special tokens and ``build_heading_context()``. Raises: ValueError if
+    ``budget_tokens`` is at most SPECIAL_TOKENS.
     """
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
@@ -201,10 +192,7 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
 
 
 def build_heading_context(title: str, heading_path: Sequence[str]) -> str:
-    """Return the title and headings to embed before a passage, at most MAX_CONTEXT_CHARS long.
-
-    If they are too long, inner headings are left out first.
-    """
+    """Return the title and headings to embed before a passage, at most MAX_CONTEXT_CHARS long."""
     parts: list[str] = []
     for part in (title, *heading_path):
         if part and (not parts or part.casefold() != parts[-1].casefold()):
@@ -273,7 +261,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield the blocks and sentences of a region: start, end, the kind of break before it, and whether it is prose."""
+    """Yield start, end and break of each block and sentence of a region, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -317,10 +305,9 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
 
 
 def _separate_records(groups: list[_Group]) -> list[_Group]:
-    """Return one group for each record (row), if the records are long enough.
+    """Return one group for each record, if the records are long enough.
 
-    The vector of a passage with ten records is near to none of them. But a record of three short numbers is near to
-    everything, so short records stay together.
+    A vector of ten records is near to none of them, and a vector of a tiny record near to everything.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
@@ -330,7 +317,7 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
 
 def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
-    # Only two neighbouring sections of one level are joined, or a section with its first subsection.
+    # Only neighbouring sections of one level are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
         return None
     shared = group.path[:depth]
@@ -365,7 +352,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages that exceed their limit, because a text may have more tokens than its parts together."""
+    """Halve passages that exceed their limit; a text may have more tokens than its parts together."""
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

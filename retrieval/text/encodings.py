@@ -9,17 +9,13 @@ import webencodings
 # The WHATWG standard lacks these code pages, which mails use.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# The first pattern matches two adjacent encoded words (RFC 2047) in a mail header, the second encoded words and
-# parameters (RFC 2231).
+# Adjacent encoded words in a mail header (RFC 2047), then encoded words and parameters (RFC 2231).
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
 def find_codec(label: str) -> str:
-    """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown.
-
-    Other Python codecs are not allowed, because they fail on ordinary text, or take quadratic time (punycode).
-    """
+    """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown."""
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
     return "gb18030" if name == "gbk" else name or _CODE_PAGES.get(label.strip().lower(), "")
@@ -37,10 +33,7 @@ def find_xml_encoding(data: bytes) -> str | None:
 
 
 def replace_unknown_encodings(header: str) -> str:
-    """Return a mail header in which each declared encoding is a Python codec, or ``unknown-8bit``.
-
-    Bytes without a declared encoding are decoded as UTF-8 or, if they are not valid, as Windows-1252.
-    """
+    """Return a mail header in which each declared encoding is a Python codec, or ``unknown-8bit``."""
     raw = header.encode("utf-8", "surrogateescape")
     try:
         header = raw.decode()

@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
 
 
 def read_declared_title(words: str) -> str:
-    """Return the title in a file's metadata; empty if a program wrote it and not the author."""
+    """Return the title in a file's metadata; empty if a program wrote it."""
     title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
@@ -86,10 +86,9 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a document with its heading.
+    """A section of a document. ``start`` is the offset of its heading; the outermost ``level`` is 1.
 
-    ``start`` is the offset of the heading, and ``level`` is 1 for the outermost headings. The section ends at the next
-    heading with an equal or smaller ``level``.
+    The section ends at the next heading with an equal or smaller ``level``.
     """
 
     start: int
@@ -136,7 +135,7 @@ class TableGridRow(NamedTuple):
 class TableGrid(NamedTuple):
     """A table in an extracted text: the names of its columns, and the offsets of its cells.
 
-    If ``has_decimal_points`` is true, the extractor wrote all numbers with decimal points, whatever the file has.
+    If ``has_decimal_points`` is true, its numbers have no decimal commas.
     """
 
     start: int
@@ -155,7 +154,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Parts of a file that are missing in its text. ``names`` are the first of their names, if they have any."""
+    """Parts of a file that are missing in its text, and the first of their ``names``."""
 
     kind: str
     names: tuple[str, ...]
@@ -166,8 +165,7 @@ class LeftOut:
 class ExtractedText:
     """The text of a file in the form in which it is stored, and its structure.
 
-    - ``text``: in Unicode NFC. The only line end is ``\\n``, and the only control character tab. Offsets count its
-      characters, not bytes.
+    - ``text``: in Unicode NFC, with the line end ``\\n``, and no control character but tab. Offsets count characters.
     - ``sections``, ``pages``: sorted by ``start``.
     - ``protected``: ranges that should not be split, sorted, without overlaps. If ``holds_records`` is true, each is
       independent, like the rows of a catalogue.
@@ -196,9 +194,9 @@ class ExtractedText:
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Describe parts of a file that are missing in its text; empty if there are none.
+    """Describe parts of a file that are missing in its text; empty if none are.
 
-    ``count`` is their number if they have no names.
+    ``count`` is their number without names.
     """
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()

@@ -1,6 +1,6 @@
 """Find sentences in English and Dutch documents that instruct a language model, such as "Ignore your rules". PURE.
 
-Curators see them, and prompts do not contain them. Ordinary tasks ("Write a poem") are not found.
+Curators see them, and prompts do not contain them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_patterns
 
-# The patterns of each rule are in `retrieval/text/languages/`.
 RULES = {
     rule: tuple(
         re.compile(pattern, re.DOTALL | re.IGNORECASE | re.MULTILINE) for pattern in read_patterns("instructions", rule)
@@ -27,7 +26,7 @@ _LONGEST = 1000
 
 
 class Instruction(NamedTuple):
-    """A part of a text that tries to instruct a language model. ``rule`` is the name of the pattern that matched."""
+    """A part of a text that tries to instruct a language model. ``rule`` is the name of the pattern."""
 
     start: int
     end: int
@@ -35,10 +34,7 @@ class Instruction(NamedTuple):
 
 
 def find_instructions(text: str) -> list[Instruction]:
-    """Return the sentences, list items and lines that instruct a model, in the order of the text.
-
-    An order ("Say that …") is returned only if it is next to an instruction.
-    """
+    """Return the sentences, list items and lines that instruct a model, in the order of the text."""
     pieces = list(_split_pieces(text))
     rules = [find_matching_rule(text[start:end]) for start, end in pieces]
     # An order may precede or follow its instruction, so both directions are searched.

@@ -18,8 +18,8 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# If more than this share of a text is in the characters of a script, the text is in the script's language. The share is
-# low, because Japanese mixes kana with Chinese characters.
+# A text with more than this share of a script's characters is in the script's language. Japanese mixes kana with
+# Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000
@@ -27,11 +27,7 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """Return the language of the texts by its common words, as a two-letter code; empty if unclear.
-
-    At least two different common words must occur. They must be 8 % of all words, and twice as many as in any other
-    language.
-    """
+    """Return the language of the texts as a two-letter code; empty if unclear."""
     counted = [_count_words(text) for text in texts]
     total = sum(words for words, _ in counted)
     hits = {language: sum(sum(common[language].values()) for _, common in counted) for language in _COMMON}
@@ -50,10 +46,7 @@ def _count_words(text: str) -> tuple[int, dict[str, dict[str, int]]]:
 
 
 def identify_language(text: str) -> str:
-    """Return the language of a short text such as a question, as a two-letter code; empty if unclear.
-
-    One common word can be enough.
-    """
+    """Return the language of a short text such as a question, as a two-letter code; empty if unclear."""
     sample = text[:_SAMPLE_CHARS]
     letters = sum(map(str.isalpha, sample))
     for code, script in _SCRIPTS.items():

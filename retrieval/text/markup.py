@@ -10,7 +10,7 @@ _EMPTY_LINK = re.compile(r"\[[ \t]*+\]\([^()\n]{0,1000}+\)")
 _TARGET = r"[^\s()]{0,1000}+(?:\([^\s()]{0,100}+\)[^\s()]{0,100}+)?(?:[ \t]++\"[^\"\n]{0,200}+\")?\)"
 _LINK = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\({_TARGET}")
 _LINK_BESIDE = re.compile(rf"(?<!\w)\[([^\[\]\n]{{1,300}}+)\]\((?!https?://|mailto:|//){_TARGET}")
-# It matches attributes: {: .wide } in Kramdown, { class="wide" } in Python-Markdown, {#place} in both and Hugo.
+# Attributes: {: .wide } in Kramdown, { class="wide" } in Python-Markdown, {#place} in both and Hugo.
 _ATTRIBUTES = re.compile(
     r"(?<![ \t])[ \t]*+\{[ \t]*+(?:[:.#][ \t]*+[.#A-Za-z]|[A-Za-z-]{1,30}+=[\"'])[^{}\n]{0,200}+\}"
 )
@@ -27,19 +27,19 @@ _NOTE = re.compile(
     r"(?:[ \t]++(?:\"(?P<title>[^\"\n]{0,200}+)\"|'(?P<other>[^'\n]{0,200}+)'))?[ \t]*+"
 )
 _FENCES = ("```", "~~~")
-# A text without these characters matches no pattern of `strip_markup`, so it is returned at once.
+# A text without these characters matches no pattern of `strip_markup`.
 _OPENINGS = frozenset("<[{")
 
 
 def opens_note(line: str) -> bool:
-    """Return whether the line begins a note or tab of MkDocs, whose text is indented below it."""
+    """Return whether the line begins a note or tab of MkDocs, whose text is indented."""
     return _NOTE.fullmatch(line) is not None
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
     """Return the text without images, comments, tags, attributes, footnotes and task boxes.
 
-    Links within the site are replaced by their words. If ``all_links`` is true, all links are.
+    Links within the site are replaced by their words, or all links if ``all_links`` is true.
     """
     if _OPENINGS.isdisjoint(text):
         return text

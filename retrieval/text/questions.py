@@ -1,8 +1,4 @@
-"""Decide whether two questions ask for the same thing. PURE.
-
-Questions with equal words do. Others do if their cosine is high, and their question word, numbers and codes are equal
-(measured in docs/quality.md).
-"""
+"""Decide whether two questions ask for the same thing. PURE."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from retrieval.text.word_lists import fill_in
 LEAST_LIKENESS = 0.9
 """Least likeness (1 is equal) of questions that ask the same: a cosine of 0.981 with multilingual-e5-small."""
 
-# "How many" also matches "how", so it is first: the first kind counts if two match at the same word.
+# "How many" also matches "how", so it is first.
 _KINDS = {
     kind: re.compile(fill_in(rf"\b<{kind}>\b", "questions"), re.IGNORECASE)
     for kind in ("when", "who", "where", "why", "how_many", "how")

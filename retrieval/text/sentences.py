@@ -22,8 +22,8 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])(?P<cjk>)(?=[^\s。！？」』）])"
     r"|(?<=[a-z]{2}[.!?])(?P<glued>)(?=[A-Z][a-z]++(?: [a-z]|:))"
 )
-# It matches a missing space between sentences: "Click Save.Important: back up first". It also matches names such as
-# models.Model, so a text needs two matches.
+# A missing space between sentences: "Click Save.Important: back up first". A text needs two matches, because names such
+# as models.Model match too.
 _GLUED = re.compile(r"(?<![\w.])(?:[a-z]{2,40}+[.!?](?=[A-Z][a-z]++ [a-z])|[A-Za-z]{2,40}+[.!?](?=[A-Z][a-z]++:))")
 _ABBREVIATION = re.compile(
     fill_in(r"(?:^|[\s(\[\"'“‘])(?:[A-Z]|[a-z]\.[a-z]|[A-Z]\.[A-Z]|<abbreviations>)$", "documents"), re.I
@@ -33,7 +33,7 @@ _ABBREVIATION = re.compile(
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
     """Yield each sentence, list item and paragraph of ``text[start:end]``: start, end, and the kind of break before it.
 
-    Together they contain every character except white space. They do not begin or end with white space.
+    Together they contain every character except white space.
     """
     begin, kind = start, Break.PARAGRAPH
     glued = {match.end() for match in _GLUED.finditer(text, start, end)}

@@ -1,7 +1,7 @@
 """Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting"). PURE.
 
-Each request has a new random mark, so that no document can contain it. Source: Hines et al., "Defending Against
-Indirect Prompt Injection Attacks With Spotlighting", 2024.
+Each request has a new random mark, which no document can contain. Source: Hines et al., "Defending Against Indirect
+Prompt Injection Attacks With Spotlighting", 2024.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Prepare text for keyword search, before PostgreSQL analyses it.
 
-PostgreSQL reads ``MX-9920-W`` as the word *mx*, the number -9920 and the word *w*, and ``his/her`` as a file name.
-:func:`expand_identifiers` rewrites them as words. It writes the whole without punctuation, then its parts.
-
-PostgreSQL also drops symbols, and reads a sentence without blanks as one word. So symbols become words, and Chinese,
-Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
+PostgreSQL splits identifiers such as ``MX-9920-W``, and drops symbols. So identifiers and symbols become words.
+Chinese, Japanese and Korean text becomes pairs of characters, as in Lucene's CJKBigramFilter.
 """
 
 from __future__ import annotations
@@ -18,13 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 # Raise this number when terms are made in another way. Passages are then indexed again.
 ANALYSIS_VERSION = 2
 
-# A lexeme's dimension (its index in a sparse vector) is a 28-bit hash. A passage of 100 lexemes and a question of 10
-# share one by chance in one of 270,000 cases.
+# A lexeme's dimension (its index in a sparse vector) is a 28-bit hash.
 DIMENSIONS = 2**28
 
 LONGEST_WHOLE = 64
 
-# A match begins only at the start of a word. Otherwise each letter of a long run would be tried, in quadratic time.
+# A match begins only at the start of a word, because other starts take quadratic time.
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]+(?:(?:[_.\-/\\:@#+>]{1,3}|')[^\W_]+)+")
 _CODE = re.compile(r"(?<![^\W_])[^\W_]+(?:[_.\-/\\:@#+>]{1,3}[^\W_]+)*")
 _SPECIAL = re.compile(r"(?<!\w)(?:(c)\+\+|([cf])#|(\.)net)(?!\w)", re.IGNORECASE)
@@ -32,13 +28,13 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
-# It matches separators between two names. Hyphens and apostrophes are parts of names.
+# Separators between two names. Hyphens and apostrophes are parts of names.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 # PostgreSQL would read a path, tag or entity at these characters, and lose the next word.
 _MISLEADING = re.compile(r"[/\\_<>&=~|]")
 _VERSION = re.compile(r"(?<![^\W_])v\.? ?(?=\d+\.\d)", re.IGNORECASE)
-# It matches measures such as 1920x1080, 10 × 20 × 30 mm and M8x40.
+# Measures such as 1920x1080, 10 × 20 × 30 mm and M8x40.
 _DIMENSIONS = re.compile(
     r"(?<![\w.,])(?!0x)[^\W\d_]{0,2}\d++(?:[.,]\d++)?(?: ?[xX×] ?\d++(?:[.,]\d++)?)+(?=[^\W\d_]{0,3}(?!\w))"
 )
@@ -46,7 +42,7 @@ _MEASURE = re.compile(
     r"(?<![\w.,])(\d++(?:[.,]\d++)?)([kcmµn]?m|[kmµ]?g|[mcd]?l|[kmg]?wh?|[km]?va?|m?ah|[kmg]?hz|[kmgt]i?b|[km]?pa|m?bar|db|px|ms|h)(?!\w)",
     re.IGNORECASE,
 )
-# It matches codes such as ISO 9001 or MX 9920 W.
+# Codes such as ISO 9001 or MX 9920 W.
 _SPACED_CODE = re.compile(r"(?<![\w-])[A-Z]{1,5} \d{1,6}(?: [A-Z])?(?![\w-])")
 _PAIRED = re.compile(
     "["
@@ -57,7 +53,7 @@ _PAIRED = re.compile(
 # Currency signs, arrows, mathematical signs and emoji become words. _BULLETS become blanks.
 SYMBOL = re.compile("[£¥\u20a0-\u20bf\u2190-\u23ff\u2460-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff]")
 _BULLETS = frozenset("■□▪▫▬▶▷▸▹►▻○◦●◆◇➔➢➤⬛⬜∙⋅")
-# These characters change an emoji's look or join several emoji, so they are removed.
+# These characters change an emoji's look or join several emoji.
 _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
@@ -76,8 +72,7 @@ def make_document_terms(text: str) -> str:
 def list_spellings(phrase: str) -> list[str]:
     """Return the spellings that a phrase may have in the index, the phrase's own first.
 
-    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts. A
-    spelling writes all identifiers of the phrase in the same way.
+    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts.
     """
     ways = [
         expand_identifiers(phrase),

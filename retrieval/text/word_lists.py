@@ -7,13 +7,12 @@ A file has these sections; a language can lack any of them:
 - ``tables``: words of questions about tables, of column names and of cells;
 - ``classification``: patterns of the classes of questions, by rule;
 - ``injection``: patterns of questions that instruct the site, by rule;
-- ``instructions``: patterns of sentences in documents that address a language model, by rule;
+- ``instructions``: patterns of sentences in documents that instruct a language model, by rule;
 - ``answers``: words of a model's sentences about its sources, of refusals and before citations;
 - ``documents``: content words, and words of headings, lists and pages.
 
 Only keys in the English file are allowed. Words are separated by blanks, phrases and alternatives by ``|``. In a
-pattern, ``<name>`` is replaced by the alternatives under that name in ``sets`` of the language or, if it has none, of
-all languages.
+pattern, ``<name>`` means the alternatives under that name in ``sets``.
 """
 
 from __future__ import annotations

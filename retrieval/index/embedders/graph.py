@@ -1,8 +1,4 @@
-"""Write an encoder's ONNX graph from its weights, without a deep-learning framework.
-
-The graph takes one text a run, without mask and padding. On a CPU this is as fast as batches, and needs little memory.
-Its int8 results are repeatable, because activations are scaled by the largest value of the run.
-"""
+"""Write an encoder's ONNX graph from its weights, without a deep-learning framework. It takes one text a run."""
 
 from __future__ import annotations
 
@@ -37,11 +33,9 @@ class EncoderShape:
 
 @dataclass
 class _EncoderGraph:
-    """Builds the graph of a BERT model (Devlin et al., NAACL 2019).
+    """Builds the graph of a BERT model (Devlin et al., NAACL 2019) with 8-bit weights.
 
-    A method that adds a node returns the name of its output. Weights are symmetric 8-bit numbers, with a scale for each
-    word and each output channel (all-MiniLM-L6-v2 takes 23 MB instead of 91). Matrix products run in integers, all else
-    in fp32.
+    A method that adds a node returns the name of its output.
     """
 
     weights: Mapping[str, Array]
@@ -128,7 +122,7 @@ class _EncoderGraph:
         )
 
     def product(self, source: str, matrix: Array, name: str) -> str:
-        """Add a product of ``source`` and ``matrix``, which is transposed, because checkpoints store (out, in)."""
+        """Add a product of ``source`` and the transposed ``matrix``, because checkpoints store (out, in)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
         return self.add(
@@ -148,7 +142,7 @@ class _EncoderGraph:
 
 
 def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
-    """Return the matrix as integers in -127..127, and a scale for each row, shape (rows, 1); 1 for a row of zeros."""
+    """Return the matrix as integers in -127..127, and a scale for each row, shape (rows, 1)."""
     scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(matrix / scales).astype(np.int8), scales.astype(np.float32)
@@ -161,7 +155,7 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
     """Return an ONNX model whose output is the last layer.
 
     ``input_ids`` int64 (1, n) -> ``token_embeddings`` float32 (1, n, width). Raises: KeyError, ValueError if the
-    weights are of another kind of model than BERT.
+    weights are not of a BERT model.
     """
     graph = _EncoderGraph(weights, shape)
     graph.encode(graph.word_rows(), TOKENS)
@@ -173,7 +167,7 @@ def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -
     """Return an ONNX model that takes the vectors of words as its input.
 
     ``word_rows`` float32 (1, n, width) -> ``sentence_embedding`` (1, width), the mean of the last layer in unit length.
-    Raises: KeyError, ValueError if the weights are of another kind of model than BERT.
+    Raises: KeyError, ValueError if the weights are not of a BERT model.
     """
     graph = _EncoderGraph(weights, shape)
     hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")

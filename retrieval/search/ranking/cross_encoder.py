@@ -1,4 +1,4 @@
-"""Rerank passages with a cross encoder: a model that reads question and passage as one text. It runs on ONNX Runtime.
+"""Rerank passages with a cross encoder: a model that reads question and passage as one text.
 
 Source: Nogueira and Cho, "Passage Re-ranking with BERT", 2019.
 """
@@ -34,18 +34,17 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-# Maximum of a question and a passage together. The longer of the two is cut first.
+# Maximum of a question and a passage together.
 MAX_TOKENS = 512
-# If the model cannot be loaded, the next attempt is this much later.
+# Seconds until the next attempt to load the model.
 RETRIED_AFTER_SECONDS = 60.0
 
 
 class CrossEncoder(OpenedInProcess, Reranker):
     """A reranker that runs a cross encoder in this process. It is safe for threads and forks.
 
-    ``model`` is a folder with an ONNX file, or a name on the Hugging Face hub. A score is the model's output after its
-    activation function, by default a sigmoid. Passages are scored one by one, so that they do not change each other's
-    score. Raises: ImproperlyConfigured for an unusable argument or folder.
+    ``model`` is a folder with an ONNX file, or a name on the Hugging Face hub. Raises: ImproperlyConfigured for an
+    unusable argument or folder.
     """
 
     def __init__(self, model: str, threads: int = 2, cache_dir: Path | None = None) -> None:
@@ -95,7 +94,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
         opened: _PairRuntime | None = self._runtime
         if opened is not None:
             return opened
-        # If another thread is loading the model, this thread waits for it, but only until its own deadline.
+        # Another thread may be loading the model until this thread's deadline.
         patience = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
         if not self._lock.acquire(timeout=patience):
             raise RerankFailed(f"The cross encoder is late: {self.model} is still being loaded.")
@@ -147,7 +146,7 @@ class _PairRuntime:
 def _read_model_folder(folder: Path) -> tuple[Path, int, bool]:
     """Return the model's ONNX file, its token limit, and whether its activation function is a sigmoid.
 
-    The activation is chosen as in sentence-transformers. Raises: ImproperlyConfigured.
+    Raises: ImproperlyConfigured.
     """
     try:
         export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)

@@ -32,8 +32,7 @@ def apply_boosts(
 ) -> list[Candidate]:
     """Add each boost to the candidates whose document has its metadata key and value; return them best first.
 
-    ``metadata`` is by chunk id. A list matches if it contains the value. Boosts are in standard deviations of the
-    scores, so that a weight has the same effect with every fusion method.
+    ``metadata`` is by chunk id. Boosts are in standard deviations of the scores.
     """
     unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -51,9 +50,8 @@ def apply_boosts(
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
     """Change the candidates' scores by the reranker's scores ``judged`` (by chunk id), and return them best first.
 
-    If the setting ``rerank_weight`` is a number, a score grows by weight × standard deviation of all scores × z-score
-    of the reranker's score. A candidate without a reranker's score gets the lowest z-score. If ``rerank_weight`` is
-    None, the reranker's score replaces the score, and candidates without one are dropped.
+    If ``settings.rerank_weight`` is None, the reranker's score replaces the score, and candidates without one are
+    dropped. Otherwise its weighted z-score is added, in standard deviations of the scores.
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)
@@ -106,8 +104,7 @@ def _order(chunks: list[Candidate]) -> list[Candidate]:
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
 
 
-# If no candidate has this share of the question's words, some fusion methods reduce the weight of BM25 in proportion
-# (ADR 8).
+# If no candidate has this share of the question's words, some fusion methods reduce the weight of BM25 (ADR 8).
 FULL_WORD_SHARE = 0.6
 
 RetrieverScores = Mapping[Retriever, Mapping[int, float]]
@@ -120,7 +117,7 @@ def fuse_rankings(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """Combine the retrievers' rankings to one list of candidates, best first. It also has the chunks of ``others``.
+    """Combine the retrievers' rankings to one list of candidates with the chunks of ``others``, best first.
 
     ``scores`` has each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
     question's words in any candidate.
@@ -163,10 +160,10 @@ def fuse_rankings(
 
 
 def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
-    """Combine the searches for one question to one list, best first. A search is a text, a weight and candidates.
+    """Combine the searches (text, weight, candidates) for one question to one list, best first.
 
-    All searches have the same chunks. A chunk's score is the weighted sum of its scores. Ties are broken by chunk id.
-    Source: Fox and Shaw, "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
+    All searches have the same chunks. A chunk's score is the weighted sum of its scores. Source: Fox and Shaw,
+    "Combination of Multiple Searches", TREC-2, 1993 (CombSUM).
     """
     said: dict[int, list[tuple[SearchScore, Candidate]]] = defaultdict(list)
     for query, weight, fused in searches:

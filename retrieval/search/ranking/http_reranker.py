@@ -18,12 +18,12 @@ from retrieval.protocols import Reranker
 from retrieval.search.passage_rows import load_chunk_texts
 
 PAUSE_SECONDS = 0.1
-# The scores of 100 passages take less than a tenth of this, so a larger answer is an error.
+# Scores of 100 passages take less than a tenth of this.
 LARGEST_ANSWER_BYTES = 8 * 2**20
 
-# The highest number of passages in one request: TEI's default limit, and a limit for other servers.
+# Largest number of passages in one request: TEI's default limit, and a limit for other servers.
 TEI, TEI_BATCH, BATCH = "tei", 32, 100
-# Additional fields of a request, by server. -1 makes vLLM cut long texts at the model's limit, instead of an error.
+# Additional fields of a request, by server. -1 makes vLLM cut long texts instead of refusing them.
 EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "jina": {"return_documents": False},
     "cohere": {},
@@ -35,7 +35,7 @@ AUTO = "auto"
 class HttpReranker(Reranker):
     """A reranker on a server. It is safe for threads and forks.
 
-    ``api`` is the protocol; "auto" means TEI's if ``model`` is empty, otherwise Cohere's. Raises: ImproperlyConfigured
+    ``api`` is the protocol; "auto" means TEI's without a ``model``, otherwise Cohere's. Raises: ImproperlyConfigured
     for an unusable argument.
     """
 

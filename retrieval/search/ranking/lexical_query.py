@@ -31,15 +31,13 @@ from retrieval.text.terms import (
 )
 from retrieval.types import ANYBODY, Reader, StoredChunk
 
-# A quoted phrase matches as in PostgreSQL: its words are neighbours in one field, such as the title. A stop word
-# matches any word. An identifier matches whole or in parts: ``"MX-9920-W"`` finds ``mx9920w`` and ``MX 9920 W``.
+# A quoted phrase matches neighbouring words of one field. An identifier matches whole or in parts.
 
 
 def build_chunk_condition(question: ParsedQuestion, collection_ids: Sequence[int]) -> tuple[str, list[object]]:
     """Return an SQL condition, beginning with AND, for quoted phrases and excluded words, and its parameters.
 
-    It is for a table with the columns ``chunk_id`` and ``document_id``. It is empty if the question has no phrases and
-    excludes no words.
+    It needs the columns ``chunk_id`` and ``document_id``. It is empty without phrases and excluded words.
     """
     collections = group_by_configuration(collection_ids) if question.is_constrained else {}
     tsqueries = build_constraint_tsqueries(question, list(collections))
@@ -79,14 +77,12 @@ def build_constraint_tsqueries(question: ParsedQuestion, configurations: Sequenc
     return tsqueries
 
 
-# A search first reads ``depth`` passages, then only passages that can score higher than the worst of them. A term's
-# BM25 weight is below k1 + 1, so a passage's score is below k1 + 1 times the sum of its terms' idf. The result is
-# exact, except for hash collisions (:mod:`retrieval.text.terms`). Sources: Turtle and Flood, "Query Evaluation:
-# Strategies and Optimizations", Information Processing & Management 1995 (MaxScore); Broder, Carmel, Herscovici,
-# Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval Process", CIKM 2003 ("weak AND").
+# A search first reads ``depth`` passages, then only passages that can score higher than the worst of them. Sources:
+# Turtle and Flood, "Query Evaluation: Strategies and Optimizations", Information Processing & Management 1995
+# (MaxScore); Broder, Carmel, Herscovici, Soffer, Zien, "Efficient Query Evaluation using a Two-Level Retrieval
+# Process", CIKM 2003 ("weak AND").
 
-# The highest number of operators in the tsquery that selects candidates. PostgreSQL evaluates a larger one more slowly
-# than it reads the passages that it excludes.
+# Largest number of operators in a tsquery. PostgreSQL evaluates larger ones too slowly.
 LARGEST_FORMULA = 100
 # Relative error of scores, which are sums of single-precision numbers.
 ROUNDING = 1e-4
@@ -98,7 +94,7 @@ class Term:
     """A word to search, or alternatives of which the best counts.
 
     ``notation`` is a tsquery. ``bound`` is the most that a match adds to a score. At most ``document_frequency``
-    passages match. A ``common`` term adds to scores, but a passage must also match another term.
+    passages match. A passage with only ``common`` terms is not found.
     """
 
     notation: str
@@ -108,9 +104,9 @@ class Term:
 
 
 def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest terms that together match at most ``passages`` passages. Common terms are left out.
+    """Return the rarest terms that together match at most ``passages`` passages, but at least one.
 
-    The rarest term is always returned.
+    Common terms are left out.
     """
     chosen: list[Term] = []
     total = 0
@@ -123,14 +119,10 @@ def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
 
 
 def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
-    """Return a tsquery for passages whose score may reach ``threshold``; empty if none can.
-
-    Common terms are not enough.
-    """
+    """Return a tsquery for passages whose score may reach ``threshold``; empty if none can."""
     ordered = sorted(terms, key=lambda term: (term.common, -term.bound, term.notation))
     needed = threshold - ROUNDING * max(1.0, abs(threshold))
-    # While the tsquery is too large, its last term is removed, as if every passage contained the term. The tsquery then
-    # matches more passages than needed, but misses none.
+    # Each removed term counts as if every passage contained it, so that no candidate is missed.
     granted = sum(term.bound for term in ordered[MOST_TERMS:])
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
@@ -160,8 +152,7 @@ class _Formula:
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return a tsquery for the terms from index ``place`` on, whose bounds must sum to ``needed``.
 
-        The result is "" if this is reached already, and None if it cannot be reached. ``is_candidate`` is true if a
-        term before ``place`` is not common.
+        The result is "" if this is already reached, and None if it cannot be reached.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -181,11 +172,9 @@ class _Formula:
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
 
-# A lexeme in more than this share of the passages selects no candidates. They would take longer to read than the
-# candidates of all rarer lexemes.
+# A lexeme in more than this share of the passages selects no candidates, because reading them takes too long.
 COMMON_SHARE = 0.5
-# A similar word is a likely correction if its similarity is at least this. Corrected names have .64 to .87, unrelated
-# words .2 to .5.
+# Lowest similarity of a likely correction. Corrected names have .64 to .87, unrelated words .2 to .5.
 NEARLY_THE_WORD = 0.58
 
 
@@ -194,10 +183,10 @@ class LexicalQuery:
     """A question, analysed by one of PostgreSQL's text-search configurations, which are for languages.
 
     - ``collections``: collections with documents in this configuration; ``mixed`` also have other documents.
-    - ``idf``: weights of the question's lexemes, if passages contain them.
-    - ``expansions``: for each word that no passage contains, similar words, nearest first.
+    - ``idf``: weights of the question's lexemes that passages contain.
+    - ``expansions``: similar words for each word that no passage contains, nearest first.
     - ``matching``: lexemes of which a passage must contain one. ``constraint`` is a tsquery that it must match.
-    - ``unknown``: the number of lexemes that are in neither ``idf`` nor ``expansions``.
+    - ``unknown``: number of lexemes without a passage and without similar words.
     - ``unknown_words``: the words without a similar word.
     """
 
@@ -216,7 +205,6 @@ class LexicalQuery:
 
     @property
     def terms(self) -> list[Term]:
-        """The terms to search. A term is common if ``matching`` has none of its lexemes."""
         frequencies, matching = self.document_frequencies, self.matching
         terms = [
             Term(quote_lexeme(lexeme), idf * self.largest_weight, frequencies[lexeme], lexeme not in matching)
@@ -250,10 +238,7 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The similar words of each unknown word, as vectors.
-
-        Only the word with the best inner product counts for a score.
-        """
+        """The similar words of each unknown word, as vectors."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -277,9 +262,8 @@ def build_queries(
 ) -> list[LexicalQuery]:
     """Return one query for each text-search configuration (language) of the collections; none if no word can match.
 
-    Document frequencies are summed over all collections, so that scores are comparable. If ``fuzzy`` is true, similar
-    words replace unquoted words that no passage contains. Words that occur only in documents hidden from ``readers``
-    count as missing. Raises: InvalidQuery.
+    Document frequencies are summed over all collections. If ``fuzzy`` is true, similar words replace unquoted words
+    that the ``readers`` find in no passage. Raises: InvalidQuery.
     """
     parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-# Characters such as hyphens join a word, so that codes, paths and versions are matched whole.
+# Hyphens and similar characters join a word, so that codes and paths are matched whole.
 _WORD = re.compile(rf"\w+(?:[.\-/\\:@#+>'’]{{1,3}}\w+)*[+#]{{0,2}}|{SYMBOL.pattern}")
 
 
 def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float = 2.0) -> int:
     """Return how many passages the keyword search would find.
 
-    Raises: InvalidQuery; RetrieverFailed if the count takes longer than ``timeout_seconds``.
+    Raises: InvalidQuery; RetrieverFailed after ``timeout_seconds``.
     """
     with statement_timeout(Retriever.LEXICAL, timeout_seconds):
         return sum(
@@ -54,10 +54,7 @@ def count_matches(query: str, filters: SearchFilters, *, timeout_seconds: float 
 
 
 def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[str]]) -> dict[int, tuple[Span, ...]]:
-    """Return, by chunk id, the [start, end) offsets of the words in ``texts`` whose lexeme is in ``terms``.
-
-    Deleted chunks are missing.
-    """
+    """Return, by chunk id, the [start, end) offsets of the words in ``texts`` whose lexeme is in ``terms``."""
     wanted = {pk: frozenset(terms[pk]) for pk in texts if terms.get(pk)}
     if not wanted:
         return {}
@@ -77,14 +74,13 @@ def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[st
     }
 
 
-# A `sparsevec` in binary form has three 32-bit words (dimensions, number of terms, unused), the indexes of the terms
-# from 0, and their weights.
+# A binary `sparsevec`: dimensions, number of terms and an unused field as 32-bit words, then the terms' indexes (from
+# 0) and weights.
 _HEADER_BYTES = 12
-# The first database query reads about FIRST_LOOK passages, each further one WIDER_LOOK times as many.
+# The first query reads about FIRST_LOOK passages, each further one WIDER_LOOK times as many.
 FIRST_LOOK = 2000
 WIDER_LOOK = 8
-# PostgreSQL's planner ignores that search vectors are stored outside the table. It would scan the whole table, which
-# takes ten times as long. Plans are not cached, because the number of matching rows varies by a factor of a thousand.
+# PostgreSQL's planner would scan the whole table, which takes ten times as long.
 PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 
 
@@ -92,7 +88,7 @@ PLANNING = {"enable_seqscan": "off", "plan_cache_mode": "force_custom_plan"}
 class LexemeWeights:
     """The BM25 weights of a query's lexemes in chunks.
 
-    ``weights`` maps each lexeme, the highest idf first, to an array with a weight for each chunk of ``ids``.
+    ``weights`` maps each lexeme, highest idf first, to an array with a weight for each chunk of ``ids``.
     """
 
     ids: list[int]
@@ -100,7 +96,7 @@ class LexemeWeights:
 
 
 def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
-    """Return the BM25 weights of the query's lexemes in those chunks whose configuration the query has."""
+    """Return the BM25 weights of the query's lexemes in the chunks with the query's configuration."""
     sent = {
         pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
     }
@@ -142,7 +138,7 @@ class Bm25Ranker(Ranker):
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
             expansions=collect_expansions(self._queries),
-            # The languages have different configurations. A word is unknown only if all of them lack it.
+            # A word is unknown only if all configurations (languages) lack it.
             unknown_words=tuple(
                 word
                 for query in self._queries[:1]
@@ -152,7 +148,7 @@ class Bm25Ranker(Ranker):
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the same BM25 scores as the database computes; 0 for a chunk without a word of the question."""
+        """Return the same BM25 scores as the database; 0 for a chunk without a word of the question."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
         for query, held in self._read(stored):
             total = np.zeros(len(held.ids), np.float64)
@@ -164,10 +160,7 @@ class Bm25Ranker(Ranker):
         return scores
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk, weighted by idf, from 0 to 1.
-
-        A word that no passage contains has the highest idf. A similar word in the chunk counts in part.
-        """
+        """Return the share of the question's words in each chunk, weighted by idf, from 0 to 1."""
         shares: dict[int, float] = {}
         for query, held in self._read(stored):
             total = query.unknown * query.unknown_weight
@@ -207,11 +200,7 @@ class Bm25Ranker(Ranker):
 
 
 def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -> list[tuple[int, float]]:
-    """Return ids and BM25 scores of the ``depth`` best passages, best first.
-
-    The first database query searches only the rarest terms. Further ones add terms, until no other passage can have a
-    higher score.
-    """
+    """Return ids and BM25 scores of the ``depth`` best passages, best first."""
     try:
         passing, passing_values = build_document_condition(filters)
     except EmptyResultSet:
@@ -226,7 +215,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
             f"ORDER BY distance, id LIMIT {depth:d}",
             [*weights, *analysed_values, join_with_and([notation, query.constraint]), *passing_values],
         )
-        # The operator <#> is the negative inner product, so the lowest result is the best score.
+        # The operator <#> is the negative inner product.
         return [(pk, 0.0 - distance) for pk, distance in rows]
 
     terms = query.terms

@@ -13,9 +13,8 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# A question begins a new subject if its best passage exceeds STRONG, and exceeds the best passage with earlier
-# questions by MUCH_STRONGER. It also does if all shown passages are below WEAK. `Strengths` measures how well a passage
-# answers (docs/adr/0045-follow-ups-are-searched-twice.md).
+# Thresholds for the best passage's strength, its lead over joined questions, and weak passages
+# (docs/adr/0045-follow-ups-are-searched-twice.md).
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
@@ -24,9 +23,7 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``alone`` are the candidates for the question, ``joined`` for the question joined with earlier ones. A question that
-    begins with a conjunction or has a pronoun is never independent. If all shown passages are weak, only a question
-    that is long enough, in one of LANGUAGES, is independent.
+    ``alone`` are the candidates for the question, ``joined`` for the question joined with earlier ones.
     """
     if begins_with_conjunction(question) or has_pronoun(question):
         return False

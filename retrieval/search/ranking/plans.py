@@ -37,11 +37,7 @@ def build_plan(
 
 
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """Return the weights of both retrievers.
-
-    The method `adaptive` has weights for the question's class. Other methods use the profile's weights or, if there are
-    none, their own.
-    """
+    """Return the weights of both retrievers, for this class of questions if the fusion method has no weights."""
     method = METHODS[settings.method]
     if method.weights is None:
         return settings.class_weights[query_class]

@@ -1,8 +1,7 @@
 """Rank passages in the question's language before others. PURE.
 
-A passage's strength is its closeness (0 unrelated, 1 a typical answer) plus its share of the question's words. At
-strength 1, half of the passages answer the question (:mod:`chat.answering.evidence`). A passage in another language
-shares no words, so its closeness counts four times.
+A passage's strength is its closeness (0 unrelated, 1 a typical answer) plus its share of the question's words. A
+passage in another language shares no words, so its closeness counts four times.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ class Strengths:
 def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) -> list[Candidate]:
     """Move passages in other languages behind good passages in the question's language, and return all.
 
-    A good passage is one of the first SHOWN, with a closeness of at least PASSABLE_CLOSENESS. Also, its strength must
-    be at least PASSABLE, or no passage in another language may be closer. Passages with a boost are not moved.
+    Passages with a boost are not moved.
     """
     foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
     closest = max(map(strengths.measure_closeness, foreign), default=math.inf)
@@ -69,7 +67,7 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # Rounding may make equal scores differ in their last digit, so the loss is slightly more than the lead.
+    # The loss exceeds the lead slightly, because rounding may change equal scores.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

@@ -31,8 +31,7 @@ def rerank_in_time(
 ) -> tuple[list[Candidate], RerankTrace]:
     """Return the candidates in the reranker's order, with its trace. If it fails or is late, the order is unchanged.
 
-    ``queries`` maps each searched text to its weight; the weights sum to 1. The reranker's score of a candidate is the
-    weighted sum of its scores for these texts.
+    ``queries`` maps each searched text to its weight; the weights sum to 1.
     """
     started = time.perf_counter()
     name, depth = settings.reranker, settings.rerank_depth
@@ -54,7 +53,7 @@ def rerank_in_time(
     except (RerankFailed, ImproperlyConfigured) as error:
         failed = trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
-        # The order without the reranker is good enough to answer, so every error is caught.
+        # The order without the reranker is good enough to answer.
         logger.exception("The reranker %s failed unexpectedly.", name)
         failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=name).inc()

@@ -1,4 +1,4 @@
-"""Run the vector and the keyword retriever in parallel, each with a time limit. One does not stop the other."""
+"""Run the vector and the keyword retriever in parallel, each with a time limit."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# PostgreSQL cancels a query at the time limit. A thread that is not waiting for PostgreSQL is abandoned this much
-# later.
+# Seconds after the time limit until a thread that PostgreSQL did not stop is abandoned.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -42,10 +41,7 @@ threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverResult:
-    """The outcome of one retriever.
-
-    ``stored`` has the index data of the chunks that it returned; None if reading failed.
-    """
+    """The outcome of one retriever. ``stored`` has the index data of its chunks; None if reading failed."""
 
     trace: RetrieverTrace
     ranking: Ranking | None = None
@@ -57,7 +53,7 @@ class RetrieverResult:
 def run_retrievers(
     queries: Sequence[str], filters: SearchFilters, plan: SearchPlan
 ) -> tuple[list[RetrieverResult], ...]:
-    """Return the results of both retrievers for each query. Each retriever runs in its own thread and connection."""
+    """Return the results of both retrievers for each query."""
     seconds = deadline.seconds_left(plan.retriever_timeout_seconds)
     running = {
         (query, retriever): deadline.Stage(threads, partial(_run, RANKERS[retriever](query, filters, plan), plan))
@@ -65,7 +61,7 @@ def run_retrievers(
         for retriever in Retriever
         if plan.weights.get(retriever) > 0
     }
-    # The retrievers' threads need a connection each, so this thread gives its own back to the pool.
+    # The retrievers' threads need connections, so this thread gives its own back to the pool.
     release_connections()
     return tuple(
         [_wait_for(retriever, running.get((query, retriever)), seconds) for retriever in Retriever] for query in queries
@@ -131,8 +127,7 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 class CandidateData:
     """More data on all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of candidates that it did not return. ``matched_terms`` has the question's
-    terms in a candidate.
+    ``scores`` has each retriever's scores of candidates that it did not return.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -145,7 +140,7 @@ class CandidateData:
 def load_candidate_data(
     searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
 ) -> list[CandidateData]:
-    """Return more data on the candidates of each search, and on the chunks ``others``. Each chunk is read once.
+    """Return more data on the candidates of each search, and on the chunks ``others``.
 
     If the database fails, the data are empty, and the traces in ``searches`` get an ``error``.
     """
@@ -175,7 +170,7 @@ def load_candidate_data(
                     incomplete = f"Its scores of what it did not list are unknown: {error}"
                     results[place] = replace(result, trace=replace(result.trace, error=incomplete))
         return [CandidateData() for _ in searches]
-    # Sums of single-precision numbers depend on the order of addition, so chunks are sorted by id.
+    # Sums of floats depend on the order of addition, so chunks are sorted by id.
     stored = {pk: known[pk] for pk in sorted(known)}
     return [_collect_candidate_data(results, stored) for results in searches]
 

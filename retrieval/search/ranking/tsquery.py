@@ -1,4 +1,4 @@
-"""Write tsqueries in PostgreSQL's notation from analysed lexemes, which a cast to tsquery does not change."""
+"""Write tsqueries in PostgreSQL's notation from analysed lexemes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def join_with_and(notations: Iterable[str]) -> str:
 
 
 def limit_to_one_field(phrase: str) -> str:
-    """Return a tsquery that finds the phrase only within one field, such as the title or the content.
-
-    Otherwise the end of the title and the beginning of a heading could match as one phrase.
-    """
+    """Return a tsquery that finds the phrase only within one field, such as the title or the content."""
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase
     return join_with_or(

@@ -30,10 +30,9 @@ from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
-# If there are at most this many rows, comparing every row is as fast as the index, and exact.
+# Comparing every row is exact, and up to this many rows as fast as the index.
 EXACT_UP_TO = 10_000
-# Above this number of passages, each doubling adds half of the oversampling (the factor by which more vectors are
-# compared than returned). For 100,000 passages, 176 vectors are compared, and .97 of the 50 nearest are found.
+# Above this number of passages, each doubling adds half of the oversampling (vectors compared for each one returned).
 WIDENED_FROM = 35_000
 
 

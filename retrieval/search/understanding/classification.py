@@ -1,14 +1,12 @@
 """Classify a question by regular expressions for each language, to choose weights for the retrievers. PURE.
 
-- comparison: weighs things against each other, also functions or faults;
+- comparison: weighs things against each other;
 - troubleshooting: a symptom, an error message, an error code, a repair;
-- code: code, its syntax, an interface or command, an identifier. Everyday nouns ("function of the liver", "class
-  action", "import duties") mean code only beside a word of programming;
-- conceptual: what something is, why, or how it works, including ideas of programming;
-- default: facts, look-ups, steps, keywords, part numbers (they name a thing, not code).
+- code: code, its syntax, an interface or command, an identifier;
+- conceptual: what something is, why, or how it works;
+- default: facts, look-ups, steps, keywords, part numbers.
 
-The first matching rule decides, most specific first. The rules were written for one half of `query_classes.jsonl`;
-`docs/quality.md` has their accuracy on the other half. Classes and weights follow a published textbook-chatbot design.
+Classes and weights follow a published textbook-chatbot design; `docs/quality.md` has the accuracy.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ from collections.abc import Iterator
 from retrieval.text.word_lists import read_patterns
 from retrieval.types import Classification, QueryClass
 
-# These rules match the question with its capitals, by which identifiers and error messages differ from words. Other
-# rules match it in lower case.
+# Only these rules depend on capitals, which identifiers and error messages have.
 AS_TYPED = frozenset({"error message", "identifier"})
 
 HOW_TO = "how-to words"
@@ -43,7 +40,7 @@ RULE_CLASSES: tuple[tuple[str, QueryClass], ...] = (
     ("concept words", QueryClass.CONCEPTUAL),
 )
 NO_PATTERN = "no pattern"
-# Longer questions usually contain quoted material, which should not decide the class.
+# Longer questions usually quote material, which should not decide the class.
 CHARACTERS_READ = 1000
 
 
@@ -56,10 +53,7 @@ RULES = tuple(_read_rules())
 
 
 def classify_question(question: str) -> Classification:
-    """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches.
-
-    Only the first CHARACTERS_READ characters are read.
-    """
+    """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches."""
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()
     for rule, query_class, pattern in RULES:

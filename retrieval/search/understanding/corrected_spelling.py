@@ -16,10 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def correct_spelling(reformulation: Reformulation, filters: SearchFilters) -> Reformulation:
-    """Correct misspelt words of the query if the meant word is certain.
-
-    If the database fails, the query is unchanged.
-    """
+    """Correct misspelt words of the query if the meant word is certain."""
     try:
         correction = correct_question(reformulation.query, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:

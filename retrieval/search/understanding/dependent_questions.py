@@ -9,8 +9,8 @@ from retrieval.text.word_lists import fill_in, read_sections, read_words
 
 LANGUAGES = frozenset(read_sections("questions"))
 CONJUNCTIONS = read_words("questions", "conjunctions")
-# A question with at most FEW_WORDS words depends on earlier ones. If it begins with a conjunction, the limit is
-# FEW_WORDS_AFTER_AND.
+# Questions with at most this many words depend on earlier ones. The second limit is for a question that begins with a
+# conjunction.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
 _POINTING = read_words("questions", "pointing")
 _POINTING_AT_THE_END = read_words("questions", "pointing_at_the_end")
@@ -30,10 +30,7 @@ def begins_with_conjunction(question: str) -> bool:
 
 
 def is_in_another_language(question: str, earlier: str) -> bool:
-    """Return whether both questions are complete and in different languages.
-
-    The result is False if a language is unclear, or if ``question`` has a pronoun, a first conjunction or few words.
-    """
+    """Return whether both questions are complete and in different languages; False if a language is unclear."""
     if has_pronoun(question) or begins_with_conjunction(question) or has_few_words(question):
         return False
     languages = identify_language(question), identify_language(earlier)

@@ -9,8 +9,7 @@ from retrieval.search.understanding.dependent_questions import has_few_words, is
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import Turn
 
-# Weights of two searches: for the question alone, and joined with earlier questions
-# (docs/adr/0045-follow-ups-are-searched-twice.md).
+# Weights of the question alone, and joined with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
 SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
@@ -19,8 +18,7 @@ MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 def join_questions(question: str, history: Sequence[Turn]) -> str:
     """Return the last two questions of ``history``, oldest first, followed by ``question``.
 
-    The result is empty if there is no history, or if ``question`` has quoted phrases or excluded words. It is also
-    empty if the last question of ``history`` is in another language.
+    The result is empty without history, for a question with operators, and after a question in another language.
     """
     parsed = parse_question(question)
     if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
@@ -31,12 +29,12 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 
 
 def choose_search_weights(question: str) -> tuple[float, float]:
-    """Return the weights of two searches: for the question alone, and joined with earlier ones. They sum to 1."""
+    """Return the weights of the question alone, and joined with earlier ones. They sum to 1."""
     return SEARCH_WEIGHTS_OF_FEW_WORDS if has_few_words(question) else SEARCH_WEIGHTS
 
 
 def _remove_operators(question: str) -> str:
     try:
         return parse_question(question).text
-    except InvalidQuery:  # The question only excludes words, so there is no text to search.
+    except InvalidQuery:  # There is no text to search.
         return ""

@@ -1,6 +1,6 @@
 """Reformulate follow-up questions and long questions by a language model with OpenAI's chat-completions protocol.
 
-If the model fails, is late or writes an unusable query, the question is unchanged.
+If the model fails or writes an unusable query, the question is unchanged.
 """
 
 from __future__ import annotations
@@ -78,10 +78,7 @@ def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, st
 
 
 def _read_query(answer: str, question: str) -> str:
-    """Return the search query in the model's ``answer``.
-
-    Raises: ModelFailed if there is no usable query, or if a code, name or quotation of the question is missing.
-    """
+    """Return the search query in the model's ``answer``. Raises: ModelFailed if it is unusable."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")

@@ -20,8 +20,7 @@ _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECA
 def add_earlier_code(question: str, history: Sequence[Turn]) -> str:
     """Put the code (or camelCase name) of an earlier question before a question that refers to it by a pronoun.
 
-    The code is from the last question with a code. The question is unchanged if it has a code itself, if it has no
-    pronoun or conjunction, or if the earlier question has two codes.
+    The question is unchanged if it has a code itself.
     """
     if find_codes_and_names(question) or not _is_dependent(question):
         return question

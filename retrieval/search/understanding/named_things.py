@@ -20,8 +20,7 @@ from retrieval.text.word_lists import fill_in
 _WORDS = re.compile(r"\w+")
 
 
-# A code is a version number, or a word of letters and digits. Ordinals, decades, measures (19th, 1970s, 500mg) and
-# symbols are not codes.
+# A version number, or a word of letters and digits, but no ordinal, decade or measure (19th, 1970s, 500mg).
 _CODE = re.compile(
     rf"(?!\d+[^\W\d_]{{1,3}}$|{SYMBOL_TERM}(?:2[0-2])?..$)(?=\w*[^\W\d_])(?=\w*\d)\w{{3,}}|\d+(?:\.\d+){{2,}}"
 )
@@ -30,14 +29,14 @@ _CODE = re.compile(
 _SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
-# A collection's name is rare if at most this share of the passages in the other collections contain it.
+# Largest share of the other collections' passages that contain a rare collection name.
 RARE_SHARE = 0.01
 
 
 def find_named_collections(question: str, collection_ids: Sequence[int]) -> tuple[str, ...]:
     """Return the slugs of the collections whose name or slug the question contains.
 
-    A name of one word counts only if the other collections rarely contain it, so "parts" names no collection.
+    Frequent words such as "parts" name no collection.
     """
     said = f" {' '.join(_WORDS.findall(question.casefold()))} "
     named = []

@@ -43,18 +43,16 @@ def tokenize_question(question: str) -> list[Token]:
     return [Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(question)]
 
 
-# Two exchanged letters are corrected in words of at least _SHORTEST_EXCHANGED letters. A missing or extra letter is
-# corrected in words of at least _SHORTEST_SLIP, if the last _ENDING letters are equal. Another ending may be another
-# form of the word ("houses", "housed").
+# Shortest words in which two exchanged letters, or a missing or extra letter, are corrected. Words that differ in the
+# last _ENDING letters may be forms of one word ("houses", "housed").
 _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is surely ``meant`` with one typing error. Both are in lower case.
 
-    Two exchanged neighbouring letters are sure. A missing or extra letter is sure only if ``typed`` is no word of the
-    language. A different letter is never sure: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964.
+    A different letter is never sure: "grapes" is not "graves". Source: Damerau, "A Technique for Computer Detection and
+    Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -67,10 +65,9 @@ def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool
 
 MOST_SUGGESTIONS = 3
 SHORTEST_WORD = 4
-# Common words with fewer letters get no suggestion, also if no document contains them ("pasta" is not "past"). For
-# other short words, only words with one different letter are suggested.
+# Shorter common words get no suggestion, also if no document contains them ("pasta" is not "past").
 SHORTEST_ORDINARY = 7
-# If several corrections are possible, the first is chosen only if it occurs this many times as often as the second.
+# The first correction must be this many times as frequent as the second.
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
@@ -95,10 +92,10 @@ class Vocabulary(Protocol):
     def knows_words(self) -> bool: ...
 
     def find_unknown_words(self, text: str) -> Sequence[str]:
-        """Return the words of ``text`` that no document contains, neither in another form nor as a part of a word."""
+        """Return the words of ``text`` that no document contains in any form."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether the word is common in its language, also if no document contains it; False if unknown."""
+        """Return whether the word is common in its language; False if unknown."""
 
     def find_near_words(self, word: str) -> Sequence[NearWord]:
         """Return words in the documents that are similar to ``word``, nearest first."""
@@ -159,10 +156,7 @@ def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary) -> str:
-    """Return the word that was surely meant; empty if unsure.
-
-    A word that looks like a name is not corrected, because different names are often similar.
-    """
+    """Return the word that was surely meant; empty if unsure, or if the word looks like a name."""
     typed = token.lower
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):

@@ -33,7 +33,7 @@ from retrieval.search.understanding.spelling import NearWord
 from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, Reader
 
-# Longer terms are not compared, because edit distances (numbers of changed letters) are stored in eight bits.
+# Longer terms are not compared, because edit distances are stored in eight bits.
 LONGEST_TERM = 64
 
 
@@ -55,26 +55,22 @@ def compute_similarity(term: str, other: str, edits: int) -> float:
 def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0) -> npt.NDArray[np.int8]:
     """Return the edit distances between ``others`` and ``term`` without its last 0 to ``endings`` letters.
 
-    The shape is (endings + 1, len(others)); row j is for ``term`` without its last j letters. Insertion, deletion,
-    substitution and exchange of neighbours count one each (optimal string alignment; Damerau, "A Technique for Computer
-    Detection and Correction of Spelling Errors", CACM 1964). Domain: at most LONGEST_TERM characters, 0 <= ``endings``
-    < len(term).
+    The shape is (endings + 1, len(others)); row j is for ``term`` without its last j letters. ``term`` has more than
+    ``endings`` and at most LONGEST_TERM characters. Source: Damerau, "A Technique for Computer Detection and Correction
+    of Spelling Errors", CACM 1964 (optimal string alignment).
     """
     terms = [term[: len(term) - ending] for ending in range(endings + 1)]
     return cdist(terms, others, scorer=OSA.distance, dtype=np.int8)
 
 
-# A word that no document contains is replaced by similar words, as by Elasticsearch's fuzziness AUTO. The length
-# decides how many letters may be changed. The first letter must match, which reduces 300,000 lexemes to a few thousand.
-# There are at most 50 replacements.
+# At most this many similar words replace a word that no document contains, as in Elasticsearch's fuzziness AUTO.
 #
-# A misspelt word is often stemmed differently: *hospital* to *hospit*, *hosptial* not at all. So the typed word is also
-# compared with each lexeme plus the typed word's ending, *hospit* + *al*. Words with digits are not replaced, because a
-# wrong part number would give a wrong answer.
+# Misspelling changes the stem: *hospital* gives *hospit*, *hosptial* itself. So the typed word is also compared with
+# each lexeme plus its ending, *hospit* + *al*.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
-# Only this many unknown words are replaced, because a pasted log may have hundreds.
+# A pasted log may have hundreds of unknown words.
 MOST_TERMS = 8
 
 
@@ -98,8 +94,7 @@ def filter_visible_lexemes(lexemes: Iterable[str], collections: Sequence[int], r
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
-        # There is one subquery for each lexeme, because a distributed database cannot run a subquery that refers to an
-        # outer row.
+        # A distributed database needs one subquery for each lexeme, without references to an outer row.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -121,8 +116,7 @@ def find_unknown_terms(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the words of ``text`` that no document contains, with their lexemes by text-search configuration.
 
-    ``known`` are the lexemes in the documents. A word with a known lexeme in any configuration is left out, so that a
-    Dutch word is no misspelt English one. At most MOST_TERMS words are returned, in the order of the text.
+    ``known`` are the lexemes in the documents. At most MOST_TERMS words are returned, in the order of the text.
     """
     lexemes: dict[str, dict[str, tuple[str, ...]]] = {}
     typed: dict[str, str] = {}
@@ -152,14 +146,12 @@ def find_similar_lexemes(
 ) -> tuple[Expansion, ...]:
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
-    Ties are broken by frequency, then alphabet. The result is empty if a word is too short, too long or not only
-    letters. A lexeme's weight is its similarity times the idf of the most frequent returned lexeme, because the rarest
-    is often a misspelling itself. Frequencies are sums over the collections ``searched``.
+    Document frequencies are sums over the collections ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
-    # The correction of the spelling and the lexical retriever both ask for the same words in one search.
+    # The spelling correction and the keyword retriever ask for the same words in one search.
     key = ("near", typed.lower(), lexeme, configuration, frozenset(collections))
     near = get_or_read(key, lambda: _find_near(typed.lower(), lexeme, edits, configuration, collections))
     frequencies = read_document_frequencies(near, searched, readers)
@@ -184,7 +176,7 @@ def _find_near(
         candidate, distance = candidates[place], int(distances[place])
         near[candidate] = distance, compute_similarity(lexeme, candidate, distance)
     of_typed = compute_edit_distances(typed, candidates, endings=endings)
-    # A short lexeme is near many words by chance, so fewer of its letters may be changed.
+    # A short lexeme is near many words by chance.
     lengths = np.fromiter(map(len, candidates), np.intp, len(candidates))
     allowed = np.array([min(edits, get_allowed_edits(length)) for length in range(longest + 1)])[lengths]
     forms = [
@@ -212,7 +204,7 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
 def read_document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
 ) -> dict[str, int]:
-    """Return the number of passages with each lexeme. Lexemes only in documents hidden from ``readers`` are missing."""
+    """Return the number of passages with each lexeme that the ``readers`` may see; other lexemes are missing."""
     frequencies = read_frequencies(collections, lexemes)
     seen = filter_visible_lexemes(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
@@ -230,7 +222,7 @@ def find_lexemes_by_length(lexeme: str, shortest: int, longest: int, collections
     return list(dict.fromkeys(found.split("\n"))) if found else []
 
 
-# Limits for finding spellings: passages that are read for each lexeme, and lexemes that are tried for each word.
+# Passages that are read for each lexeme, and lexemes that are tried for each word.
 PASSAGES_READ = 8
 LEXEMES_READ = 10
 MOST_CODES = 5
@@ -280,14 +272,14 @@ class CollectionVocabulary:
                     word, lexeme, configuration, collections, self._collections, passages, self._readers
                 )
                 lexemes.update(each.lexeme for each in expansions[:LEXEMES_READ])
-            # If the typing error is in the ending, the lexeme may be a beginning of the word: *incid* of *incidnet*.
+            # The typing error may be in the ending: *incid* of *incidnet*.
             beginnings = [typed[:length] for length in range(max(SHORTEST_BEGINNING, len(typed) - 4), len(typed))]
             lexemes |= read_document_frequencies(beginnings, collections, self._readers).keys()
         written: Counter[str] = Counter()
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
-        # A word has its most frequent capitals, because a capital may only begin a sentence.
+        # The most frequent capitals count, because a capital may only begin a sentence.
         for text, count in written.most_common():
             if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
                 near.setdefault(text.lower(), NearWord(text, edits, count))
@@ -315,7 +307,6 @@ class CollectionVocabulary:
         return [way for way, _ in sorted(written.items(), key=lambda item: (-item[1], item[0]))]
 
     def _read_passages(self, lexemes: Sequence[str]) -> list[str]:
-        """Return the texts of at most PASSAGES_READ passages with each lexeme, in one statement."""
         if not lexemes:
             return []
         fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
@@ -324,8 +315,7 @@ class CollectionVocabulary:
             seen, parameters = chunks.query.sql_with_params()
         except EmptyResultSet:
             return []
-        # There is one subquery for each lexeme, because a distributed database cannot run a subquery that refers to an
-        # outer row.
+        # A distributed database needs one subquery for each lexeme, without references to an outer row.
         look = f"(SELECT * FROM ({seen}) AS seen WHERE search_vector @@ %s::tsquery LIMIT {PASSAGES_READ})"
         with connection.cursor() as cursor:
             cursor.execute(
