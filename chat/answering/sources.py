@@ -38,7 +38,7 @@ def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource
 
 
 def find_asked_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the rows that the question names in the table of ``passage``, and the draft's new list of sources.
+    """Return the rows that the question names in the table of ``passage``, and the sources with these rows first.
 
     Return None if there are no such rows, or if the database fails.
     """

@@ -22,7 +22,7 @@ _TURN_FIELDS = (
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
     """Return the previous questions and answers, oldest first, or else the history that the client sent.
 
-    A ``viewer`` repeats the search of another user; answers that one of them may not read are empty or left out.
+    Answers that the asker or the ``viewer`` may not read are empty.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])

@@ -51,7 +51,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers that are not finished or saved, and that no process writes now."""
+        """Return the answers that no process writes any more, although they are not saved."""
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)

@@ -26,7 +26,7 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# A reader's process stores at this interval that the answer is read. Without it, the process that writes stops.
+# A reader's process stores at this interval that the answer is read, so that it is not stopped.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
