@@ -97,7 +97,7 @@ def draw_line_chart(
 def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """Draw a column for each label: the values of all series on top of each other, the first one at the bottom.
+    """Draw a column for each label: the values of all series on top of each other, the first at the bottom.
 
     The first ``low`` columns have the colour of a warning.
     """

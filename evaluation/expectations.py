@@ -63,7 +63,7 @@ def grade_answer(
     """Return the grade of an answer with this ``text``. ``beside`` are the other texts on its page.
 
     - 3 points: it contains all of ``must`` and none of ``must_not``, and is not too long.
-    - 2 points: the same, but it is up to three times too long.
+    - 2 points: the same, but it has up to three times the allowed length.
     - 1 point: it contains half of ``must``, or cites an expected document.
     - A refusal: 3 points if it is expected; else 1 point if ``beside`` contains all of ``must``.
     - All others: 0 points.

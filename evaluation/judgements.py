@@ -252,7 +252,7 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, those by rules first, with a row for each unfinished judge."""
+    """Return the scores and errors of the answer, scores by rules first, with a row for each unfinished judge."""
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # The order is "offline" (rules) before "model".

@@ -60,7 +60,7 @@ def find_approved_answer(
 ) -> tuple[AnswerDraft, Completed] | None:
     """Return the approved answer to the question, if the user may read all of its sources; else None.
 
-    None too if a source has changed, which flags the answer, or if the database fails.
+    If a source has changed, the answer is flagged and not returned. If the database fails, the result is None.
     """
     try:
         for approved, likeness in _find_candidates(question, filters, history):

@@ -1,6 +1,6 @@
 """Find changes of followed answers, and send mails about them.
 
-A mail may be sent twice if a worker is killed, with the same Message-ID.
+If a worker is killed, a mail may be sent twice, with the same Message-ID.
 """
 
 from __future__ import annotations

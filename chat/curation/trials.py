@@ -37,7 +37,8 @@ class Outcome(StrEnum):
 class Trial:
     """The answer that readers would get after a change that a curator has not saved yet.
 
-    ``action`` is the value of the save button in the form with the id ``form``; ``refusal`` is why it cannot be saved.
+    ``action`` is the value of the save button in the form with the id ``form``. ``refusal`` is why the change cannot be
+    saved.
     """
 
     action: str = ""

@@ -98,7 +98,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that may become links: those of cited documents, and those in the text of cited sources."""
+        """The addresses that may become links: of cited documents, and in the text of cited sources."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]

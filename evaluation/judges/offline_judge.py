@@ -21,8 +21,8 @@ from retrieval.index import embedder_choice
 from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
 
-# The relevancy of a sentence to a question is the mean of two numbers from 0 to 1: the closeness of their vectors, and
-# the share of the question's words in the sentence or its headings.
+# The relevancy of a sentence to a question is the mean of the closeness of their vectors and the share of the
+# question's words in the sentence or its headings.
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
-# On 240 questions each of SQuAD 2 and XQuAD (Dutch), about 90 % of the sentences with the answer have a higher score,
-# and no other sentence has.
+# On 240 questions each of SQuAD 2 and XQuAD (Dutch), about 90 % of the right sentences have a higher score, and no
+# other sentence has.
 THRESHOLD = 0.4
 
 

@@ -180,7 +180,7 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
 
 
 def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with a ``baseline``, an earlier run of the same kind, by ``metric`` or the kind's first one.
+    """Compare the run with a ``baseline``, an earlier run of the same kind, by ``metric`` or else the first metric.
 
     Questions with the largest difference come first.
     """

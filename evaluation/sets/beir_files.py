@@ -45,7 +45,7 @@ class ImportedQuestion:
 
 
 def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
-    """Return the queries with a relevant document, and those that expect a refusal, in file order.
+    """Return the queries with a relevant document, and queries that expect a refusal, in file order.
 
     A query may have "answer", "must", "must_not", "max_chars" and "expects_refusal". Without judgements, all queries
     with an expectation are returned. Raises: UnreadableTestSet, which names the file and the line.

@@ -33,7 +33,7 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# An address may make this many attempts that a busy site refuses unchecked, more than a class that signs in at once.
+# An address may make this many attempts that a busy site refuses unchecked: more than a class makes at once.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
@@ -44,7 +44,8 @@ _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # Several callers can wait in this time, because a hash takes some tenths of a second.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One password at a time is hashed, so that other processors work for the pages. The second slot is for known addresses.
+# One password at a time is hashed, so that other processors work for the pages. The second slot is for accounts at
+# addresses where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(

@@ -1,4 +1,4 @@
-"""Run the processes of a Procfile, and restart those that die.
+"""Run the processes of a Procfile, and restart each one that dies.
 
 They are forks, which share memory, so this process has no threads and no database connections.
 """

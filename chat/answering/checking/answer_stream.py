@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 # An answer with this many letters and digits in a row from the prompt's rules would reveal them.
 LONGEST_SHARED = 40
-# A model loops if it writes the same sentence MOST_REPEATS times, or ends with MOST_CYCLES copies of a text of at most
-# LONGEST_CYCLE characters.
+# A model is stopped if it writes a sentence MOST_REPEATS times, or ends with MOST_CYCLES copies of a short text.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
 # A sentence longer than LONGEST_OPEN characters is shown before its end. An unfinished one is checked again after it

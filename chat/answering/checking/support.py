@@ -80,7 +80,7 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """Return the parts of a sentence that sources can support; None if it asserts nothing, as a question."""
+    """Return the parts of a sentence that sources can support; None if it asserts nothing, such as a question."""
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
