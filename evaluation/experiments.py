@@ -195,7 +195,7 @@ def format_points(difference: float) -> str:
 def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
     """Start the experiment.
 
-    Raises: ExperimentRefused if it was started before, if another one runs, or if its profiles are unsuitable.
+    Raises: ExperimentRefused if it was started before, if another one runs, or if its profiles are equal or unreadable.
     """
     with transaction.atomic():
         states = {one.pk: one for one in Experiment.objects.select_for_update().order_by("pk")}

@@ -25,7 +25,7 @@ FLUSH_SECONDS = 0.25
 UNFOLLOWED_SECONDS = 5.0
 
 
-# Seconds after which an answer stops when its caller has left and cannot reconnect.
+# An answer is stopped this many seconds after a caller who cannot reconnect has left.
 GONE_SECONDS = 0.2
 
 

@@ -36,7 +36,7 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# Of 62 letters and digits, 43 are 256 random bits.
+# 43 characters out of 62 letters and digits have 256 random bits.
 SECRET_CHARACTERS = 43
 
 

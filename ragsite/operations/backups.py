@@ -65,7 +65,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder inside each of ``folders``, without old ones of killed processes.
+    """Yield a temporary folder inside each of ``folders``, after removing old ones of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """

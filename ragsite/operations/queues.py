@@ -37,7 +37,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# Tasks of the queue `maintenance` have no rows in the database.
+# Tasks of the queue `maintenance` have no rows in the database, so it is not listed.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),

@@ -96,7 +96,7 @@ def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> t
         case "(" if before.endswith("]"):
             found = _TARGET.match(text, at)
             target = found[1] if found else ""
-            # A browser opens a scheme alone, as in `x:`. Stripping the closing signs would hide it.
+            # A scheme alone, as in `x:`, is an address for a browser. Stripping the closing signs would hide it.
             leads_away = bool(_SCHEME_ALONE.match(target)) or _leads_away(strip_closing_signs(target), known)
             behind = _TARGET_BEHIND_BLANKS.match(text, at + 1)
             if leads_away or (behind and _leads_away(behind[1], known)):
