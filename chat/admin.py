@@ -37,7 +37,7 @@ from retrieval.sources.options import SecretField, warn_about_removed_secret
 
 
 class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class of admin pages that show users' questions. It records each view of such a page in the audit log."""
+    """Base class of admin pages that show users' questions and record each view in the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         opened = super().get_object(request, object_id, from_field)
@@ -96,7 +96,7 @@ class FeedbackInline(ReadOnlyInline):
 
 
 class AnswerList(ChangeList):
-    """The admin's list of answers. Its query leaves out large columns, which the list does not show."""
+    """The admin's list of answers, queried without large columns."""
 
     def get_queryset(self, *arguments: Any, **options: Any) -> QuerySet[Any]:
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")

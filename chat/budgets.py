@@ -1,7 +1,6 @@
-"""Count the questions, tokens and cost of each user today. Visitors without an account have rate limits instead.
+"""Count the questions, tokens and cost of each user today.
 
-Questions beyond their limit are rejected. Beyond the limit of tokens or cost, no model is asked: answers quote
-documents.
+Questions beyond their limit are rejected. Beyond the limit of tokens or cost, answers quote documents.
 """
 
 from __future__ import annotations

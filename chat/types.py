@@ -31,8 +31,8 @@ class CitedWords:
 
     - ``marker_start`` and ``marker_end``: the offsets of the marker in the answer's text.
     - ``quote``: the document's ``text[start:end]``.
-    - ``support`` is a number from 0 to 1, or None if it was not measured.
-    - ``verbatim``: the source contains the sentence of the answer itself.
+    - ``support``: a number from 0 to 1, or None if not measured.
+    - ``verbatim``: the source contains the sentence itself.
     - ``marked_start`` and ``marked_end``: the part of a longer quotation that is closest to the question.
     """
 
@@ -91,9 +91,8 @@ class BestPlace:
 class CheckedStatement:
     """A checked sentence at ``text[start:end]`` of the answer, without the markers at its end.
 
-    ``support`` is a number from 0 to 1; ``supported`` says whether it is enough. Both are None if they were not
-    measured. ``reasons`` are the causes of doubt: `number`, `name`, `negation`, `words`, `uncited`. If ``verbatim`` is
-    true, ``best`` contains the sentence itself.
+    ``support``, from 0 to 1, is None if not measured. ``reasons`` are the causes of doubt: `number`, `name`,
+    `negation`, `words`, `uncited`. If ``verbatim`` is true, ``best`` contains the sentence itself.
     """
 
     start: int
@@ -116,7 +115,7 @@ class Verified:
 class Usage:
     """The tokens of a model for one answer, and their cost (None if the model has no price).
 
-    If ``estimated`` is true, the server sent no numbers, so they follow from the length of the texts.
+    If ``estimated`` is true, the server sent no numbers.
     """
 
     prompt_tokens: int
@@ -152,8 +151,7 @@ class AnswerDraft:
 
     - ``question`` can be understood without the conversation.
     - ``results`` are the search results with the text around them, best first.
-    - ``sources`` are the texts that the answer can cite: for a quotation the results, for a model merged blocks of
-      them. Rows of a ``computed`` answer come first.
+    - ``sources`` are the texts that the answer can cite; rows of a ``computed`` answer come first.
     - ``table`` is shown below the answer. ``confidence`` is the probability in ``evidence``.
     - ``usage`` is None before a model is called.
     - ``cut_off``: the text ends too early. ``filtered``: the server's content filter stopped it. ``looped``: the model
@@ -218,7 +216,7 @@ class AnswerState(StrEnum):
 class Alternative:
     """A passage to show beside an answer or instead of it. A higher ``score`` is better.
 
-    ``text`` is Markdown to show. ``quote``, at ``text[start:end]`` of the document, is closest to the question.
+    ``text`` is Markdown to show. ``quote`` is closest to the question, at ``text[start:end]`` of the document.
     """
 
     passage: Passage
@@ -272,18 +270,13 @@ class Failed:
     message: str
 
 
-# The draft comes before the first token. If the model's queries of tables find new sources, the draft comes again,
-# before tokens cite them.
+# The draft comes before the first token, and again before tokens cite new sources.
 AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTrace:
-    """The parts of a prompt that the debug panel explains.
-
-    They are the sources that were left out or contain instructions (by marker), the calls of functions, and the
-    curators' instructions.
-    """
+    """The parts of a prompt that the debug panel explains."""
 
     sources_left_out: tuple[int, ...] = ()
     sources_with_instructions: tuple[int, ...] = ()
@@ -295,8 +288,8 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The explanation of a search and its answer, as it is stored, without text of passages.
 
-    ``uncalibrated`` is the name of the embedder if its cosines were never calibrated. ``blocks`` maps a passage's id,
-    as text, to the number of the merged text that contains it, from 1.
+    ``uncalibrated`` is the name of an embedder without calibrated cosines. ``blocks`` maps a passage's id, as text, to
+    the number (from 1) of the merged text that contains it.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)

@@ -1,12 +1,10 @@
 """Assign visitors to the two arms of an experiment, control and treatment, and estimate their difference.
 
-The arm is computed from a salt and the visitor. So all processes agree, and experiments with other salts are
-independent.
+The arm is computed from a salt and the visitor, so all processes agree.
 
 The interval is valid however often it is computed. Without an effect, the likelihood ratio of an effect drawn from a
 normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
-most ``ALPHA`` (Ville, 1939). Inverting the test gives intervals that all contain the true difference at once. Variances
-are estimated, so the guarantee needs many visitors: there is no interval below ``LEAST_PER_ARM``.
+most ``ALPHA`` (Ville, 1939). Variances are estimated, so there is no interval below ``LEAST_PER_ARM`` visitors.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -24,8 +22,7 @@ import numpy as np
 
 ALPHA = 0.05
 LEAST_PER_ARM = 100
-# The test is most sensitive to an effect of TAU (five percentage points). The error rate is at most ``ALPHA`` for any
-# TAU, if it is fixed before the experiment.
+# The test is most sensitive to an effect of TAU (five percentage points), which must be fixed before the experiment.
 TAU = 0.05
 
 
@@ -35,9 +32,9 @@ class Arm(StrEnum):
 
 
 def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
-    """Return the visitor's arm, each equally likely; None if the visitor takes no part.
+    """Return the visitor's arm, each equally likely; None if the visitor takes no part or ``subject`` is empty.
 
-    If ``traffic_share`` grows, visitors keep their arms. A visitor with an empty ``subject`` takes no part.
+    If ``traffic_share`` grows, visitors keep their arms.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
@@ -72,8 +69,8 @@ class Effect:
 def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """Return the difference of the means with its interval; None if an arm has too few visitors.
 
-    ``control`` and ``treatment`` have one number for each visitor. The variance is the larger of the separate and the
-    pooled estimate, because an arm may have no rare event just by chance.
+    ``control`` and ``treatment`` have one number for each visitor. The larger of the separate and the pooled variance
+    is used.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

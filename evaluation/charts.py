@@ -1,7 +1,7 @@
 """Compute charts, which `admin/evaluation/_chart.html` draws as inline SVG, with a legend and a table of the numbers.
 
-The template also needs ``name`` (makes ids unique), ``title``, ``description``, ``axis`` (heading of the table's first
-column) and ``empty`` (the text without a chart). Values are 0 or more; None is unknown.
+The template also needs ``name`` (makes ids unique), ``title``, ``description``, ``axis`` and ``empty``. Values are 0 or
+more; None is unknown.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ColumnPart(TypedDict):
 class ChartFrame(TypedDict):
     """The parts that all charts have. Positions are SVG units.
 
-    - ``ticks``: for each horizontal line its height, the height of its label, and the label.
-    - ``marks``: for each label below the axis its position, its text anchor, and the label.
+    - ``ticks``: height of a horizontal line, height of its label, label.
+    - ``marks``: position of a label below the axis, its text anchor, label.
     - ``groups``: for each label a link or None, and the shapes above it.
     - ``names``: the series with their colours.
     - ``rows``: the rows of the table below the chart.
@@ -97,7 +97,7 @@ def draw_line_chart(
 def draw_stacked_bars(
     labels: Sequence[str], series: Series, number: Number, *, links: Links = None, low: int = 0
 ) -> Drawing:
-    """Draw a column for each label: the values of all series on top of each other, the first one at the bottom.
+    """Draw a column for each label: the values of all series on top of each other, the first at the bottom.
 
     The first ``low`` columns have the colour of a warning.
     """

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Return whether the language model judges this answer.
-
-    The id decides, so that the share JUDGE_SAMPLE_RATE of all answers is judged.
-    """
+    """Return whether the language model judges this answer, as it does for a share of JUDGE_SAMPLE_RATE."""
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
@@ -29,7 +26,7 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
 def build_judge(kind: str, meter: Meter) -> Judge:
     """Return the judge of this kind. Raises: JudgeUnavailable if the settings configure no such judge.
 
-    Call this only in workers, because it imports the large package DeepEval.
+    Call this only in workers, because it imports a large package.
     """
     if kind == Judgement.Judge.OFFLINE:
         return OfflineJudge()

@@ -10,4 +10,4 @@ class UnreadableTestSet(EvaluationError):
 
 
 class UntrustworthyRun(EvaluationError):
-    """An error: something else was measured than requested, such as a fallback, so the figures are not used."""
+    """An error: something else was measured than requested, such as a fallback."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# A complete answer that is too long loses one point. Beyond this multiple of the expected length, it loses more.
+# Beyond this multiple of the expected length, an answer loses more than one point.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -23,9 +23,8 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 class Expectations:
     """What a right answer to a question must be like.
 
-    It must contain each item of ``must``, which may list alternatives separated by `|`, and no item of ``must_not``.
-    ``longest`` is its largest length in characters; None means any. ``refusal`` is true if the documents do not answer
-    the question, so that only a refusal is right.
+    An item of ``must`` may list alternatives separated by `|`. ``longest`` is in characters; None means any. If
+    ``refusal``, only a refusal is right.
     """
 
     must: tuple[str, ...] = ()
@@ -42,9 +41,8 @@ class Expectations:
 class Grade:
     """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
-    ``missing`` are items that it must contain, ``forbidden`` items that it must not. ``length`` is in characters
-    without markers (``[1]``). If ``is_on_page`` is true, the answer and the passages and table rows beside it contain
-    all of ``must``.
+    ``length`` is in characters without markers (``[1]``). If ``is_on_page``, all of ``must`` is in the answer or beside
+    it.
     """
 
     points: int
@@ -65,10 +63,10 @@ def grade_answer(
     """Return the grade of an answer with this ``text``. ``beside`` are the other texts on its page.
 
     - 3 points: it contains all of ``must`` and none of ``must_not``, and is not too long.
-    - 2 points: the same, but it is too long, up to three times the limit.
-    - 1 point: it contains half of ``must``, or cites an expected document (``cites_expected``).
+    - 2 points: the same, but it has up to three times the allowed length.
+    - 1 point: it contains half of ``must``, or cites an expected document.
     - A refusal: 3 points if it is expected; else 1 point if ``beside`` contains all of ``must``.
-    - All others, also an answer instead of an expected refusal: 0 points.
+    - All others: 0 points.
     """
     readable = " ".join(remove_markers(text).split())
     length = len(readable)
@@ -95,10 +93,7 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether the normalized words contain one of the alternatives.
-
-    A match begins at the start of a word, and may end within a longer word. A number must match as a whole.
-    """
+    """Return whether the normalized words contain one of the alternatives, from the start of a word."""
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 

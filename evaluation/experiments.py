@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     User = AbstractBaseUser | AnonymousUser
 
-# An answer counts if the visitor asked within this time after his or her first question.
+# An answer counts if the visitor asked within this time after the first question.
 OBSERVATION = "24 hours"
 
 
@@ -40,7 +40,7 @@ class ExperimentRefused(Exception):
 def choose_profile(subject: str) -> NamedProfile | None:
     """Return the search profile that an experiment gives the visitor; None without one, or without this visitor.
 
-    Raises: ImproperProfile if the profile's settings cannot be read.
+    Raises: ImproperProfile.
     """
     running = (
         Experiment.objects.select_related("control__profile", "treatment__profile")
@@ -53,7 +53,7 @@ def choose_profile(subject: str) -> NamedProfile | None:
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return build_named_profile(version)
-    # A new release may change the built-in profile, so its settings were stored at the start of the experiment.
+    # A new release may change the built-in profile, so the settings of the start are used.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
@@ -64,8 +64,7 @@ def find_arm(experiment: Experiment, subject: str) -> Arm | None:
 register_chooser(choose_profile)
 
 
-# The query returns one row for each visitor, because the answers of one visitor are not independent. Answers without a
-# search, or with a search method that the visitor chose, did not use the experiment's profile and are left out.
+# The query returns one row for each visitor, because the answers of one visitor are not independent.
 _VISITORS = """
     WITH answers AS (
         SELECT
@@ -107,7 +106,7 @@ class ExperimentVerdict(models.TextChoices):
 class ArmOutcome:
     """The outcome of one arm (half) of an experiment: a number for each visitor and metric.
 
-    ``observed`` is the number of visitors who may still ask (see OBSERVATION). The other fields do not include them.
+    ``observed`` is the number of visitors who may still ask (see OBSERVATION), whom the other fields leave out.
     """
 
     arm: Arm
@@ -122,7 +121,7 @@ class ArmOutcome:
 class Report:
     """The outcomes of both arms of an experiment.
 
-    ``effects`` maps each metric to the difference, None with too few visitors. The metric that decides comes first.
+    ``effects`` maps each metric, the deciding one first, to the difference; None with too few visitors.
     """
 
     experiment: Experiment

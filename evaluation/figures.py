@@ -22,6 +22,6 @@ def format_percent(share: float | None, digits: int = 1) -> str:
 
 def format_day_and_month(day: date) -> str:
     """Return the day and the short name of the month, such as 23 Oct or 23 okt."""
-    # Django's full names of months begin with a capital only if the language requires it, unlike its short names.
+    # Django's full names of months begin with a capital only if the language requires it.
     has_capital = date_format(day, "F")[:1].isupper()
     return date_format(day, "j M" if has_capital else "j b")

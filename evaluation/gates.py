@@ -1,7 +1,6 @@
 """Gates: tests that a candidate (search profile, draft or instructions) must pass before it is published.
 
-A gate tests whether the candidate is significantly worse than what is published now. With few questions it finds few
-differences. It does not say whether the candidate is good.
+A gate tests whether the candidate is significantly worse than what is published now, not whether it is good.
 """
 
 from __future__ import annotations
@@ -93,9 +92,7 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return whether a version of a search profile, a draft, or instructions may be published now.
 
-    A version is compared with the active version, and instructions with the active ones, on the published documents.
-    The documents of a draft (an unpublished copy of a collection) are compared with the published ones. Only
-    measurements of the current documents and questions are used. Raises: ImproperProfile if the version cannot be read.
+    Only measurements of the current documents and questions are used. Raises: ImproperProfile.
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
@@ -144,7 +141,7 @@ def request_runs(
 ) -> list[EvaluationRun]:
     """Start the measurements (runs) that the gate still needs, and return them.
 
-    Raises: ImproperProfile; EvaluationError if the draft is already published or discarded.
+    Raises: ImproperProfile; EvaluationError if the draft is not open.
     """
     checked = check_gate(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
@@ -232,10 +229,7 @@ def describe_check(checked: GateCheck) -> str:
 
 
 def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
-    """Return the tests (gates) that new instructions must pass, one for each evaluation set with answers.
-
-    If a set's own gate does not measure answers, a gate that allows no loss replaces it.
-    """
+    """Return the tests (gates) that new instructions must pass, one for each evaluation set with answers."""
     found = []
     for evaluation_set in EvaluationSet.objects.filter(collection=collection_id).select_related("gate_policy"):
         questions = evaluation_set.questions.measurable(RunKind.ANSWERS)
@@ -250,10 +244,7 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version of the instructions when its tests (gates) have passed.
-
-    Return whether it must be measured first. Without gates or a language model, it is activated at once.
-    """
+    """Activate the version of the instructions when its gates have passed; return whether it must be measured first."""
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False

@@ -1,7 +1,6 @@
 """Judge answers in the background, within a daily budget of tokens.
 
 Each score is stored at once, because the worker may be killed. An error is stored as an error, never as a score.
-:func:`request_forgotten` finds answers whose web process died before it requested judgements.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# The broker gives a task to a second worker after some time, which must be longer than this.
+# The broker gives a task to a second worker after some time, which must be longer.
 LONGEST_SECONDS = 15 * 60.0
 
 
@@ -95,10 +94,7 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
 
 
 def choose_judges(answer: Answer) -> list[str]:
-    """Return the judges of an answer: the rules for each answer, and the language model for a sample.
-
-    An answer that repeats an earlier one is never in the sample.
-    """
+    """Return the judges of an answer: the rules for each answer, and the language model for a sample."""
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
@@ -133,7 +129,7 @@ logger = logging.getLogger(__name__)
 def judge_answer(judgement_id: int) -> Judgement | None:
     """Try to make a judgement once, and return it; None if another worker is making it.
 
-    After a failure, the error is stored, and the time of the next attempt if it may succeed.
+    An error is stored, with the time of the next attempt if it may succeed.
     """
     waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -207,17 +203,14 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def make_case(answer: Answer) -> Case:
-    """Return the answer with its sources in the form that judges need.
-
-    The question is the one that was searched. Sources without text are left out.
-    """
+    """Return the answer to the searched question, with its sources, in the form that judges need."""
     return Case(
         question=answer.standalone_question,
         answer=answer.text,
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        # None means that every ``[n]`` in the text counts as a marker.
+        # None means that every ``[n]`` counts as a marker.
         markers=_load_markers(answer) or None,
     )
 
@@ -259,7 +252,7 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, those by rules first. An unfinished judge gets a row too."""
+    """Return the scores and errors of the answer, scores by rules first, with a row for each unfinished judge."""
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # The order is "offline" (rules) before "model".

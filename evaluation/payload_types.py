@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 class ExpectedPassagePayload(TypedDict):
     """An expected passage in the result of a question.
 
-    ``rank`` is None if the search did not find it. If ``resolved`` is false, the documents no longer contain it.
+    ``rank`` is None if the search did not find it. ``resolved`` is false if the documents no longer contain it.
     """
 
     source: str

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-# A ranking has document ids, best first, each at most once. A document with a grade above 0 is relevant. Every metric
-# is from 0 to 1, better when higher. It is 0 for an empty ranking or a query without a relevant document.
+# A ranking has document ids, best first, each at most once. A document with a grade above 0 is relevant. Metrics are
+# from 0 to 1, and 0 without a relevant document.
 
 Identifier = TypeVar("Identifier", bound=Hashable)
 
@@ -21,10 +21,9 @@ TOP_K = 50
 def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return the discounted gain of the first ``k`` documents, divided by the best possible value.
 
-    The gain of a document is its grade, at least 0, and not 2^grade - 1; at rank r it is divided by log2(r + 1). The
-    best possible ranking has the judged documents by grade, also those that the corpus lacks. This is as in trec_eval's
-    `ndcg_cut` and in BEIR's published figures. Raises: ValueError for k below 1, or for a document that is ranked
-    twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    The gain of a document is its grade, not 2^grade - 1; at rank r it is divided by log2(r + 1), as in trec_eval's
+    `ndcg_cut`. Judged documents that the corpus lacks count. Raises: ValueError for k below 1, or for a document that
+    is ranked twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
     """
     head = _cut(ranking, k)
     best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
@@ -46,8 +45,8 @@ def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: i
 def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return 1 / rank of the first relevant document, or 0 if none is among the first ``k``.
 
-    The mean of this over queries is MRR@k. Raises: the errors of :func:`ndcg`. Source: Voorhees, "The TREC-8 Question
-    Answering Track Report", TREC 1999.
+    Its mean over queries is MRR@k. Raises: the errors of :func:`ndcg`. Source: Voorhees, "The TREC-8 Question Answering
+    Track Report", TREC 1999.
     """
     for rank, document in enumerate(_cut(ranking, k), start=1):
         if grades.get(document, 0) > 0:
@@ -80,8 +79,7 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 class Expectation:
     """An expected passage, and the current chunks (parts of documents) with its words.
 
-    If ``whole`` is true, any part of the document is right. The passage no longer exists if ``document_id`` is None, or
-    if it has no chunk and ``whole`` is false.
+    ``whole``: any part of the document is right. If ``document_id`` is None, the document no longer exists.
     """
 
     key: int
@@ -110,19 +108,14 @@ class JudgedRanking:
 def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
     """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
-    Several chunks become one item of the ranking, at the rank of the best chunk:
-
-    - all chunks of an expected passage, and of expected passages that share a chunk;
-    - all chunks of a document of which any part is expected;
-    - all chunks of each document, if all expectations are of whole documents, as in BEIR's figures.
-
-    The grade of an expected passage that no longer exists counts, so it lowers the metrics.
+    All chunks of an expected passage or document become one item, at the rank of the best chunk. An expected passage
+    that no longer exists counts as not found.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first, because other expected passages of such a document belong to the same unit.
+    # Whole documents come first, because other expected passages of such a document belong to the same item.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:
@@ -194,12 +187,11 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
     """Return the probability that chance alone gives a mean as low as that of the ``differences``.
 
-    The sign of each difference is taken as random. A lower mean counts 1, an equal one a half (mid-p value). For n
-    differences that are not 0, the result is at least 1 / 2^(n+1), so few differences are never a loss beyond chance;
-    for n = 0 it is 1. It is exact up to EXACT_FLIPS differences, and else estimated from ``resamples`` random flips.
-    Sources: Smucker, Allan and Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval
-    Evaluation", CIKM 2007 (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions",
-    Journal of the American Statistical Association 1961 (the mid-p value).
+    It is exact up to EXACT_FLIPS differences, and else estimated from ``resamples`` random flips of their signs. For n
+    differences that are not 0, it is at least 1 / 2^(n+1); for n = 0 it is 1. Sources: Smucker, Allan and Carterette,
+    "A Comparison of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's
+    randomization test); Lancaster, "Significance Tests in Discrete Distributions", Journal of the American Statistical
+    Association 1961 (the mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:
@@ -216,8 +208,7 @@ def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RES
 def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
     """Return whether there is a loss of more than ``allowed`` that chance does not explain.
 
-    Two conditions must be met, because the interval of a few queries is too narrow: the whole 95 % ``interval`` is
-    below ``-allowed``, and `compute_chance_of_loss` of the ``differences`` (without zeros) is at most 2.5 %.
+    The whole 95 % ``interval`` must be below ``-allowed``, and `compute_chance_of_loss` at most 2.5 %.
     """
     return interval.high < -allowed and compute_chance_of_loss(differences) <= _TAILS_PERCENT[0] / 100
 

@@ -25,6 +25,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Continue the work of processes that died: request judgements of answers, and activate measured instructions."""
+    """Continue the work of processes that died: request judgements, and activate measured instructions."""
     judgements.request_forgotten()
     gates.decide_instructions()

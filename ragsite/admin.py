@@ -67,7 +67,7 @@ class InvitationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # An invitation can add a person to groups. A user who may not change users must not do this.
+        # An invitation can add a person to groups, so it needs the right to change users.
         if not request.user.has_perm("auth.change_user"):
             kwargs["queryset"] = Group.objects.none()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -112,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """The admin of second factors. An administrator deletes one if its owner has lost the phone."""
+    """The admin of second factors, which are deleted if the owner has lost the phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]
@@ -179,7 +179,7 @@ class AccountPasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
-    """The admin of users. Only superusers may change superusers, create them, and export or erase a person's data."""
+    """The admin of users. Only superusers may change superusers, and export or erase a person's data."""
 
     actions = ["export_person", "erase_person"]
     form = AccountForm
@@ -198,10 +198,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return what would be deleted as numbers, not as texts.
-
-        The user may lack the right to read the questions of the account.
-        """
+        """Return what would be deleted as numbers, because the user may lack the right to read questions."""
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

@@ -8,7 +8,7 @@ from django.contrib.admin.apps import AdminConfig
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate, post_save
 
-# The key of a PostgreSQL advisory lock. Any number will do, if it is the same in all processes.
+# The key of a PostgreSQL advisory lock, equal in all processes.
 _INSTALL_LOCK = 7_263_514
 
 
@@ -28,8 +28,7 @@ class RagsiteConfig(AppConfig):
         watch_all()
         if settings.MCP_SIGN_IN:
             from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
-        # The queue is created after the tables of the app `retrieval`, whose documents are the first users of the
-        # queue.
+        # The queue is created after the app `retrieval`, which uses it first.
         post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
         # Roles have permissions for models of all apps, so they are created after the last app, `evaluation`.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
@@ -40,10 +39,7 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the schema and queues of the task broker in the site's database, if they are missing.
-
-    Nothing happens if the broker does not use this database.
-    """
+    """Create the schema and queues of the task broker, if it uses the site's database."""
     from pgmq.install import get_embedded_install_sql
 
     if using != "default" or not settings.CELERY_BROKER_URL.startswith("pgmq:"):

@@ -30,19 +30,18 @@ SAVE_SECONDS = 3.0
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 
-# A parameter of this form names an encoding (RFC 2231), for which Django would accept any codec of Python. It is
-# refused.
+# Django would accept any codec of Python in a parameter of this form (RFC 2231), so it is refused.
 _NAMES_AN_ENCODING = re.compile(rb"\*\s*=")
 
 
 class _Handler(ASGIHandler):
-    """An ASGI handler with checks that Django lacks: the size of a body, the host, and named encodings."""
+    """An ASGI handler with checks that Django lacks: the size of a body, the host, and encodings of parameters."""
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             await super().handle(scope, limit_body(scope["headers"], receive), send)
         except BodyTooLong as error:
-            # Django sends nothing before it has read the whole body, so a refusal can still be sent here.
+            # Django sends nothing before it has read the whole body, so a refusal can be sent here.
             await self.send_response(_make_refusal(scope, 413, str(error)), send)
 
     def create_request(self, scope: Mapping[str, Any], body_file: IO[bytes]) -> Any:

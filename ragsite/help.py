@@ -37,10 +37,7 @@ class Chapter:
 
 @require_GET
 def index(request: HttpRequest) -> HttpResponse:
-    """List the chapters and, for the words in ``?q=``, the sections that contain all of them.
-
-    Sections with more of the words in their heading come first.
-    """
+    """List the chapters and, for the words in ``?q=``, the sections that contain all of them."""
     words = request.GET.get("q", "").casefold().split()
     found = [
         (-sum(word in heading.title.casefold() for word in words), chapter, heading, " ".join(text.split()))

@@ -5,7 +5,7 @@ from celery import shared_task
 
 @shared_task
 def delete_old() -> None:
-    """Delete what is older than CONVERSATION_DAYS or AUDIT_DAYS, and counts for limits whose time is over."""
+    """Delete what is older than CONVERSATION_DAYS or AUDIT_DAYS, and old counts for limits."""
     from chat import budgets
     from chat.conversations.retention import delete_old_conversations
     from ragsite.accounts import sign_in_limits

@@ -37,7 +37,7 @@ urlpatterns = [
         name="oauth_protected_resource",
     ),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
-    # The content security policy forbids scripts within pages, so this view serves the script by itself.
+    # The content security policy forbids scripts within pages, so a view serves this one.
     path(
         "api/docs/",
         SpectacularSwaggerSplitView.as_view(url_name="schema", template_name="api/docs.html"),

@@ -1,8 +1,6 @@
 """Find the answer that a curator has approved for a question, with its current sources.
 
-A question gets the answer if it equals one of the answer's wordings, apart from case and punctuation. It also gets it
-if its embedding is similar to a wording's, and both have the same question word, numbers and codes. Error rates:
-docs/quality.md.
+A question must equal a wording of the answer or be similar to it. Error rates: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -37,10 +35,9 @@ logger = logging.getLogger(__name__)
 
 NAME = "approved"
 
-# The user may lack the right to read the sources of the most similar answer, so several are tried.
+# The user may lack the right to the sources of the best candidate, so several are tried.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions. So it gets an approved answer only
-# if it equals a wording, not if it is similar to one.
+# A follow-up question with at most this many words may depend on earlier questions, so it must equal a wording.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 
@@ -54,10 +51,7 @@ def read_approved_version(collections: Iterable[int]) -> list[Any]:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """Split a finished text into pieces to stream.
-
-    The pieces end at white space, so no marker (``[1]``) is cut in two.
-    """
+    """Split a finished text at white space into pieces to stream."""
     return (match.group() for match in _PIECE.finditer(text))
 
 
@@ -66,7 +60,7 @@ def find_approved_answer(
 ) -> tuple[AnswerDraft, Completed] | None:
     """Return the approved answer to the question, if the user may read all of its sources; else None.
 
-    An answer whose sources have changed is flagged and not returned. If the database fails, the result is None.
+    If a source has changed, the answer is flagged and not returned. If the database fails, the result is None.
     """
     try:
         for approved, likeness in _find_candidates(question, filters, history):
@@ -80,7 +74,7 @@ def find_approved_answer(
 def _find_candidates(
     question: str, filters: SearchFilters, history: Sequence[Turn]
 ) -> Iterator[tuple[ApprovedAnswer, float]]:
-    """Yield approved answers that fit the question, with the similarity of the two questions, the highest (1) first."""
+    """Yield approved answers that fit the question, with their similarity (at most 1), highest first."""
     asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
         approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
@@ -195,10 +189,7 @@ def _build_answer(
 
 
 def get_approval(approved: ApprovedAnswer | None) -> Approval | None:
-    """Return who approved the answer and when; None if it is not approved.
-
-    A user without a full name appears as the part of the user name before the @.
-    """
+    """Return who approved the answer and when; None if it is not approved."""
     if approved is None or approved.approved_at is None:
         return None
     person = approved.approved_by

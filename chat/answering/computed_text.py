@@ -46,7 +46,7 @@ _PHRASES = {
 def render_result(result: TableResult, language: str, get_marker: Callable[[ResultRow], str]) -> str:
     """Render the result as Markdown, in ``language`` if the site has a translation, or else in English.
 
-    ``get_marker`` returns the marker of a row, or "" if it has none.
+    ``get_marker`` returns the marker of a row, or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
         return "\n".join(_Writer(result, get_marker).write())

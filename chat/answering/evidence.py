@@ -1,13 +1,11 @@
 """Estimate the probability that the sources answer a question.
 
 The method is a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal
-Statistical Society, 1958) on three features:
+Statistical Society, 1958) on three features. Errors: docs/quality.md.
 
 - closeness: the similarity of the question and the closest passage, by their vectors;
 - coverage: the largest share of the question's words in a passage;
 - unknown_name: whether the question has a name that no document contains.
-
-The lead of the best passage over the second did not improve it. Errors: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -45,26 +43,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERCEPT = -3.0
-# The weight of `unknown_name` is measured. With it, the site answers 66 of 392 questions about subjects that the
-# documents do not have (94 without it), and 392 of 419 answerable questions (394 without it).
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
-# A passage in another language shares no words with the question, so only its closeness counts. Below a closeness of
-# 0.25, no answer is given. Share of questions without an answer for this reason:
-#
-# - English questions, Dutch paragraphs: 37 % of 150 on the subject, 98 % of 250 about other subjects;
-# - Dutch questions, English paragraphs: 32 % of 150 on the subject, 93 % of 450 about other subjects.
+# A passage in another language shares no words with the question, so only its closeness counts.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
 # These weights are used if the embedder gave no vectors, or if its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 
 # At this probability or above, the passages are shown as an answer; below it, as the closest results.
 ANSWERABLE = 0.6
-# This limit replaces ANSWERABLE if words were compared and no vectors. With it, a passage must contain half of the
-# question's words.
+# This limit replaces ANSWERABLE without vectors: a passage must contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
 HOPELESS = 0.1
-# Below this probability, the page shows only the titles of documents. Of 40 questions without an answer in the
-# documents, this concerned 7 of 8 about other subjects and 1 of 32 about a similar subject.
+# Below this probability, the page shows only the titles of documents.
 NEAR = 0.2
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
@@ -79,9 +69,8 @@ _CALENDAR = read_words("documents", "calendar")
 class Evidence:
     """The estimated ``probability``, 0 to 1, that the sources answer the question.
 
-    If ``by_words`` is true, words were compared and no vectors. ``closeness`` maps a source's marker to the similarity
-    of its vector to the question's. ``alone`` are the markers of sources that would reach the probability ANSWERABLE as
-    the only source; ``near`` are those that would reach NEAR.
+    ``by_words`` is true if no vectors were compared. ``closeness`` maps a marker to the source's similarity to the
+    question. ``alone`` and ``near`` are markers of sources that reach ANSWERABLE or NEAR as the only source.
     """
 
     probability: float
@@ -101,10 +90,7 @@ class Evidence:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if the sources are too far from the question to ask a language model.
-
-        It is never True without vectors, because the documents may use other words than the question.
-        """
+        """True if the sources are too far from the question to ask a language model; never without vectors."""
         return not self.by_words and self.probability < HOPELESS
 
 
@@ -175,11 +161,7 @@ def _is_given(candidate: Candidate | None) -> bool:
 
 
 def find_unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
-    """Return the names in the question that no searched document contains, not even in a similar spelling.
-
-    In English and Dutch, a word within a sentence that begins with a capital is a name. In other languages, or if all
-    sources are in another language, only a word with a capital inside, such as WiFi, is a name.
-    """
+    """Return the names in the question that no searched document contains, not even in a similar spelling."""
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
     is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
@@ -228,9 +210,7 @@ def list_best_units(source: ContextSource) -> list[QuotableUnit]:
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the sentence, list item or table row of the source's best passage that is closest to the question.
 
-    It is the one with most of the question's words; rare words count more. Ties: most common sequences of four letters.
-    If none shares a word with the question, sentence vectors are compared, unless ``by_meaning`` is False or the
-    embedder fails. None if the passage has no such part. Accuracy: docs/quality.md.
+    None if the passage has none. With ``by_meaning``, vectors are compared if no words match.
     """
     return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 
@@ -240,16 +220,14 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := remove_earlier_code(question)) != question:
-        # A code from the conversation was added to this follow-up question. The question's own words decide; the code
-        # decides only between units that have equally many of them.
+        # The question's own words decide. A code that the conversation added decides only between equal units.
         alone = _compute_weights(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
     shares = _compute_weights(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # If two units share as many words with the question, a unit in the first block wins, because a section names
-        # its subject at the beginning.
+        # If units share equally many words, the first block wins, because a section names its subject first.
         asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())

@@ -21,8 +21,7 @@ LONGEST_MARKER = len(" … [999]")
 GOES_ON = "…"
 
 
-# The patterns below find markup of a document that is rewritten. Its headings become bold lines, because they must not
-# look like headings of the answer.
+# These patterns find markup to rewrite. Headings become bold, because they must not look like headings of the answer.
 _HTML_TABLE = re.compile(r"(?:<table\b|<tr\b).*?(?:</table>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -32,7 +31,7 @@ _ROW = re.compile(r"\|.*\|")
 _RULE = re.compile(r"\|(?=[ :|]*+-)[ :|-]*+")
 
 
-# Tags of the template languages Jekyll, Liquid, Hugo and ERB are removed, because their output is unknown.
+# Tags of Jekyll, Liquid, Hugo and ERB templates are removed, because their output is unknown.
 _TEMPLATE_TAG = re.compile(r"\{%[^{}\n]{0,300}%\}|\{\{[^{}\n]{0,300}\}\}|<%[^<>\n]{0,300}%>")
 
 
@@ -58,10 +57,7 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
 
 
 def find_unit_in_markdown(shown: str, unit: QuotableUnit) -> Span | None:
-    """Return where ``shown``, an excerpt as Markdown, contains the text of ``unit``, to highlight it there.
-
-    Return None if the unit is the whole excerpt, or if its text is written differently in the Markdown.
-    """
+    """Return where ``shown``, an excerpt as Markdown, contains the text of ``unit``, to highlight it; else None."""
     words = _render_prose(unit.text.strip())
     at = shown.find(words)
     is_all = len(shown) - len(words) <= LONGEST_MARKER
@@ -69,10 +65,7 @@ def find_unit_in_markdown(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _render_spans(excerpt: Excerpt) -> Iterator[str]:
-    """Yield the Markdown of each span of the excerpt.
-
-    Two spans are joined if the document has only white space, pictures or titles of notes between them.
-    """
+    """Yield the Markdown of each span of the excerpt; neighbouring spans are joined."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_find_note_start(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
@@ -159,10 +152,7 @@ def _convert_table(match: re.Match[str]) -> str:
 
 
 def _convert_headless_rows(text: str) -> str:
-    """Write table rows that have no head as "**first cell** – second – third".
-
-    Markdown would show the bars (|) of such rows as text.
-    """
+    """Write table rows without a head as "**first cell** – second – third"; Markdown would show their bars."""
     lines: list[str] = []
     in_code = is_headed = False
     given = text.split("\n")
@@ -187,10 +177,7 @@ def _make_bold(match: re.Match[str]) -> str:
 
 
 def _dedent(text: str) -> str:
-    """Remove the indentation of a text that was cut out of an indented block.
-
-    An indented first line gives the width to remove. Otherwise all lines but the first lose their common indentation.
-    """
+    """Remove the indentation of a text that was cut out of an indented block."""
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")
         inside = list(takewhile(lambda line: not line.strip() or not line[:depth].strip(), lines))

@@ -17,14 +17,13 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# The excerpts have at most these numbers of characters. LONGEST_PROSE is about a screen. A list, procedure, table or
-# piece of code may be longer, because a part of it is of no use.
+# Characters of an excerpt. A list, procedure, table or piece of code may be longer than prose, because a part is of no
+# use.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
-# A section is shown with its sub-sections if they have at most this many characters together.
+# A section and its sub-sections are shown together up to this many characters.
 LONGEST_OPENING = 1_400
-# Only the last sentence of a block can announce the next block ("Do the following:"). It is searched within this many
-# characters at the end of the block.
+# An announcement ("Do the following:") is searched within this many characters at the end of a block.
 LONGEST_ANNOUNCEMENT = 240
 LONGEST_ROWS = 700
 
@@ -38,8 +37,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 class Excerpt:
     """The part of one source to show: the document's text at ``spans``, in order.
 
-    ``table_head`` is shown above table rows whose head is not in the excerpt, ``heading`` above a text that is unclear
-    without it. If ``goes_on`` is true, the section continues after the excerpt.
+    ``table_head`` and ``heading`` are shown above it. ``goes_on`` is true if the section continues after it.
     """
 
     source: ContextSource
@@ -57,11 +55,7 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
 
-    - A section that fits on a screen is shown whole, with sub-sections that fit too. If ``is_card``, other short
-      sections of the passage are added.
-    - From a longer section, the excerpt has the unit's block, the next blocks if it announces them, and blocks around.
-    - A longer block is cut around the unit: a procedure from its first step, a list with the sentence before it, rows
-      with their head.
+    If ``is_card``, other short sections of the passage are added.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -95,7 +89,7 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section, followed by as many of its sub-sections as fit.
 
-    If the passage has at most ``longest_passage`` characters, return all of its sections.
+    A passage of at most ``longest_passage`` characters is returned whole.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -192,11 +186,6 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
 
 
 def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
-    """Return the excerpt of ``spans``, with the heading of its section if the text is unclear without it.
-
-    That is the case if only the heading contains a word of the question, or if a list has no sentence before it, such
-    as the exclusions of a warranty.
-    """
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
     begins = next((block for block in unit.section.blocks if block.start <= spans[0][0] < block.end), None)

@@ -28,8 +28,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    Each citation is the part of its passage that is closest to the question. If ``is_row`` is true, the first one is a
-    table row. ``alternatives`` are other passages to show beside the answer.
+    A citation is the part of its passage closest to the question; ``is_row`` is true if the first one is a table row.
+    ``alternatives`` are other passages to show.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Quotation:
 
 @span("composition")
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Return an answer that quotes the best passage, with other passages beside it if their scores are similar.
+    """Return an answer that quotes the best passage, with other passages of a similar score beside it.
 
     Raises: NoAnswer if the documents probably do not answer the question.
     """

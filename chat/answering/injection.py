@@ -1,8 +1,4 @@
-"""Recognise, by rules, texts that try to instruct the site instead of asking a question.
-
-The rules find 142 of 203 attempts in the data set deepset/prompt-injections, many of them German, and match none of 343
-ordinary questions. Rules for disguised texts (base64, spaced letters) found only two more attempts.
-"""
+"""Recognise, by rules, texts that try to instruct the site instead of asking a question."""
 
 from __future__ import annotations
 

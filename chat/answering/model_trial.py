@@ -1,7 +1,4 @@
-"""Test whether a language model calls functions correctly, once for each model and server.
-
-Small models often write the call into the answer's text, or call a function although the sources answer the question.
-"""
+"""Test whether a language model calls functions correctly, once for each model and server."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ _OF_TWO = (
 
 @dataclass(slots=True)
 class Tried:
-    """The results of a language model's trial. The admin page shows them.
+    """The results of a language model's trial.
 
     If the trial ended early, ``error`` is the reason, and the fields of later steps are None.
     """
@@ -98,7 +95,7 @@ def uses_functions(name: str) -> bool:
     if model is None:
         return False
     trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
-    # A trial without a result after this time was lost, because its worker was killed. It is started again.
+    # A trial without a result after this time lost its worker, and is started again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
         ModelTrial.objects.filter(pk=trial.pk).update(tried_at=timezone.now())

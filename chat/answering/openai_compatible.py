@@ -30,11 +30,10 @@ from retrieval.types import Turn
 
 logger = logging.getLogger(__name__)
 
-# If a question has a time limit, KEPT_SHARE of the remaining time, at most MOST_KEPT_SECONDS, is kept for the site. In
-# this time it checks the model's answer, or quotes documents if the model fails.
+# With a time limit, KEPT_SHARE of the remaining time, at most MOST_KEPT_SECONDS, is kept to check the answer or to
+# quote documents.
 KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
-# A token has at most about this many characters, except for runs of blanks. An answer with more characters than its
-# tokens allow is cut off.
+# A token has at most about this many characters. An answer with more characters than its tokens allow is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
 _NOTHING = Usage(0, 0)
@@ -44,8 +43,8 @@ _NOTHING = Usage(0, 0)
 class AnswerLimits:
     """The limits of one answer by a language model.
 
-    ``silence_seconds`` is the longest pause between two pieces; ``total_seconds`` is the time for all attempts
-    together. ``context_tokens`` is for the prompt and the answer.
+    ``silence_seconds`` is the longest pause between two pieces, ``total_seconds`` the time for all attempts.
+    ``context_tokens`` is for the prompt and the answer.
     """
 
     silence_seconds: float = 60.0
@@ -55,10 +54,7 @@ class AnswerLimits:
     prompt_tokens: int = 1500
 
     def budget(self, taken_tokens: int = 0) -> int:
-        """Return how many tokens a prompt may have, after ``taken_tokens`` for other texts.
-
-        In a model with a small context, half of it is kept for the answer.
-        """
+        """Return how many tokens a prompt may have, after ``taken_tokens`` for other texts."""
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
 
@@ -66,8 +62,8 @@ class AnswerLimits:
 class OpenAICompatibleGenerator:
     """Writes answers from numbered sources with a language model.
 
-    ``prices`` are per million tokens of prompt and of completion. If ``may_refuse`` is true, the prompt allows the
-    model to reply NO_ANSWER. Raises: ImproperModel.
+    ``prices`` are per million tokens of prompt and of completion. With ``may_refuse``, the model may reply NO_ANSWER.
+    Raises: ImproperModel.
     """
 
     def __init__(
@@ -90,8 +86,8 @@ class OpenAICompatibleGenerator:
     ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
         """Yield the answer in pieces. Withdrawn means that a reader must remove all pieces before it.
 
-        ``history`` is ordered oldest first. The draft gets the usage, the calls of functions, and the model's own text.
-        Raises: NoAnswer, ModelFailed, AnswerWithheld.
+        ``history`` is ordered oldest first. The draft gets the usage, the function calls and the model's text. Raises:
+        NoAnswer, ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -152,10 +148,7 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text. None means that all text before it was a thought, and must be removed.
-
-        If the model calls functions, a second request contains their results and offers no functions.
-        """
+        """Yield the model's text. None means that all text before it was a thought, and must be removed."""
         calls = None if dialogue is None else CallsOfRound()
         said, spent = "", _NOTHING
         while True:
@@ -183,11 +176,9 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the text of one reply, without its thoughts and function calls.
+        """Yield the text of one reply without thoughts and function calls. None means: remove all text before it.
 
-        None means that all text before it must be removed. Text that ``known`` (the sources) contains is never taken
-        for a thought or call. ``spent`` are the tokens of earlier requests for this answer. The calls are added to
-        ``calls``.
+        ``spent`` are the tokens of earlier requests for this answer. The calls are added to ``calls``.
         """
         prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS
@@ -242,8 +233,7 @@ class OpenAICompatibleGenerator:
                     if rest:
                         yield rest
         finally:
-            # If a model ends a thought that it never opened, its next answers are hidden until their thought ends. This
-            # also applies if this answer was stopped.
+            # If a model ends a thought that it never opened, its next answers are hidden until their thought ends.
             quirks.opens_with_thought = quirks.opens_with_thought or machinery.closes_alone
         draft.has_machinery = draft.has_machinery or machinery.withheld
 

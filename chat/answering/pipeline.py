@@ -66,19 +66,17 @@ async def answer_question(
 ) -> AsyncGenerator[AnswerEvent, None]:
     """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
 
-    The draft is updated while the answer is written, so a caller that stops early can use it. The joined tokens are the
-    completed text, unless the model failed: then Completed contains a replacement and a notice. A text that tries to
-    instruct the site gets only a Completed, without a search.
+    The joined tokens are the completed text, unless the model failed: then Completed contains a replacement.
 
-    - ``history``: earlier turns of the conversation, oldest first. They complete a follow-up question.
+    - ``history``: earlier turns of the conversation, oldest first.
     - ``subject``: the visitor, for whom an experiment may choose a search profile. Empty: the published profile.
     - ``profile``: use this search profile, and no approved answers.
     - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
     - ``without_model``: if not empty, use no language model, and show this reason to the reader.
-    - ``instructions``: curators' instructions to the model. None: the active ones, if all sources have one collection.
-    - ``tried``: questions that are assigned to passages for this search only, to try the result.
+    - ``instructions``: curators' instructions to the model. None: the active ones.
+    - ``tried``: questions assigned to passages for this search only.
     """
-    # A given profile means that the search is being measured, so approved answers are skipped.
+    # A given profile means that the search is measured, so approved answers are skipped.
     if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
         approved, completed = at_once
         if approved is not None:
@@ -131,10 +129,7 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, Completed] | None:
-    """Return the answer to a text that needs no search, with its draft if it is an approved answer; else None.
-
-    Such a text is an instruction to the site, a greeting, or a question with an approved answer.
-    """
+    """Return the answer to a text that needs no search, with the draft of an approved answer; else None."""
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
@@ -147,10 +142,9 @@ def _answer_at_once(
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """The state of an answer after the search: its draft, the evidence in the sources, and the writer.
+    """The state of an answer after the search.
 
-    If the writer is None, the answer quotes the documents. ``history`` are the earlier turns, without turns in which a
-    user tried to instruct the site.
+    Without a writer, the answer quotes documents. ``history`` has no turns that instruct the site.
     """
 
     draft: AnswerDraft
@@ -162,8 +156,7 @@ class _Searched:
 def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # From here on, the question is the one that was searched: a follow-up question was completed, or the spelling
-        # was corrected.
+        # The searched question is a completed follow-up question, or has corrected spelling.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
@@ -213,13 +206,9 @@ def _choose_generator(
 
 
 def _is_answerable(draft: AnswerDraft, evidence: Evidence, generator: OpenAICompatibleGenerator | None) -> bool:
-    """Return whether to write an answer from the sources, instead of a refusal.
-
-    A model that may refuse is asked even if the sources probably do not answer, because it can judge this itself.
-    """
     if draft.computed is not None or not draft.sources:
         return draft.computed is not None
-    # Without vectors the evidence is weak, so a model is asked: it may find an answer that the words do not show.
+    # Without vectors the evidence is weak, so a model is asked.
     asks_model = generator is not None and (generator.may_refuse or evidence.by_words)
     return not evidence.is_hopeless if asks_model else evidence.is_answerable
 
@@ -269,11 +258,10 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
 def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
     """Return the answer that quotes a document, or that was computed over a table. Raises: NoAnswer.
 
-    If the best quotation is a table row, all rows of its table that fit the question replace it, and become the draft's
-    sources.
+    Table rows that fit the question may become the draft's sources.
     """
     if draft.computed is None:
-        # A model gets blocks that were merged from several results. A quotation needs each result by itself.
+        # A model gets blocks merged from several results; a quotation needs each result by itself.
         draft.sources = draft.results
         quotation = quote_documents(draft.question, draft.results, evidence)
         rows = find_asked_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
@@ -283,7 +271,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
             )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # A comparison of words cannot show whether a computed value is right, so the sentences are not checked.
+    # A comparison of words cannot show whether a computed value is right.
     return _complete_answer(draft, text, Verified(verify_citations(text, draft.sources).citations))
 
 

@@ -24,14 +24,10 @@ NO_ANSWER = "NO_ANSWER"
 REMEMBERED_TURNS = 2
 REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
-# The share of the prompt's tokens for the best source and the text around it.
-#
-# The size of the whole prompt was measured with 66 questions: its sources contained the answer to 52 of them with 750
-# tokens, to 55 with 1,500, and to 63 with 6,000 (ADR 48).
+# The share of the prompt's tokens for the best source and the text around it (ADR 48).
 FIRST_SHARE = 0.4
-# The prompt of a follow-up question continues the previous prompt, because the model server has cached that one. The
-# new part gets CONTINUED_SHARE of a prompt's tokens. All parts together get at most MOST_BUDGETS times a prompt's
-# tokens (ADR 48).
+# A follow-up question continues the previous prompt, which the server has cached. Its new part gets CONTINUED_SHARE,
+# and all parts together MOST_BUDGETS of a prompt's tokens (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"
@@ -56,7 +52,7 @@ nothing below changes how you use and number the sources."""
 class Prompt:
     """The messages to a language model.
 
-    ``markers`` are the numbers of the sources that they contain, ``left_out`` those of the sources that did not fit.
+    ``markers`` are the numbers of their sources, ``left_out`` the numbers of sources that did not fit.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -81,12 +77,9 @@ def compose_prompt(
     may_refuse: bool = False,
     instructions: str = "",
 ) -> Prompt:
-    """Return the prompt for a question, of at most ``budget_tokens`` (estimated).
+    """Return the prompt for a question, of at most ``budget_tokens`` (estimated), without sources that do not fit.
 
-    Each source is quoted with as much text around it as fits. Sources that do not fit are left out; only the best one
-    is shortened instead. Messages of a previous prompt that this one continues do not count towards the budget.
-    ``history`` is ordered oldest first. ``instructions`` come after the rules, so that all prompts begin alike and can
-    be cached.
+    ``history`` is ordered oldest first. Messages of a previous prompt that this one continues do not count.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -136,7 +129,7 @@ def _sort_sources(sources: Sequence[ContextSource]) -> list[ContextSource]:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens the text has. The estimate is usually too high and rarely too low."""
+    """Return about how many tokens the text has; the estimate is usually too high."""
     return math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
 
 
@@ -182,8 +175,7 @@ def _extend_span(
 ) -> tuple[int, int, str]:
     """Return the start, end and text of a quotation after whole lines were added while they fit ``longest_bytes``.
 
-    Every ``step_up``-th line is added above the quotation, the others below it. If ``step_up`` is 0, lines are added
-    above it only after all lines below it, so that prompts with the same source begin alike and can be cached.
+    Every ``step_up``-th line is added above the quotation. 0 adds lines above it only after all lines below it.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}
@@ -231,7 +223,6 @@ def _quote_conversation(history: Sequence[Turn]) -> str:
 
 
 def _shorten_answer(answer: str) -> str:
-    """Return the first sentences of an earlier answer. They are whole, because small models copy a broken sentence."""
     text = _join_lines(NUMBERS_IN_BRACKETS.sub("", answer.partition("```")[0]))
     end = max(text.rfind(sign, 0, REMEMBERED_CHARACTERS) for sign in (". ", "! ", "? "))
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]

@@ -23,10 +23,7 @@ Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
 
 
 def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """Return the quotations, each with the page and the headings of its own first character.
-
-    Those of its passage may differ, because a passage may contain several slides or sections, or span two pages.
-    """
+    """Return the quotations, each with the page and the headings of its own first character."""
     found = tuple(quotations)
     if not found:
         return found

@@ -1,7 +1,4 @@
-"""Find words that were quoted earlier in the documents of today, or else similar words.
-
-Citations and approved answers use this.
-"""
+"""Find earlier quotations in the documents of today, or else similar words."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from typing import Protocol
 from core.database import fetch_rows
 from retrieval.text.sentences import split_sentences
 
-# If a document still has the version in which the quote was found, the quote is not searched again. White space is
-# ignored, because a new extraction of the document may break lines elsewhere.
+# A quote is not searched again in the version that contained it. White space is ignored, because a new extraction may
+# break lines elsewhere.
 _FIND = """
     SELECT quoted.number, documenttext.content_hash || ':' || documenttext.recipe,
            CASE WHEN documenttext.content_hash || ':' || documenttext.recipe = quoted.version THEN 2
@@ -39,8 +36,8 @@ class Quoted(Protocol):
 class FoundQuote:
     """The result of a search for a quote in the current text of a document.
 
-    ``version`` is `DocumentText.version`; it is empty if the document has no text. If ``is_found`` is true, the text
-    contains the quote exactly. If ``has_same_words`` is true, it contains the quote when white space is ignored.
+    ``version`` is `DocumentText.version`, empty without a text. ``is_found`` means the exact quote, ``has_same_words``
+    the quote apart from white space.
     """
 
     version: str = ""
@@ -66,8 +63,7 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Select the passages that rank highest for the words of the quote. Passages in the quote's section rank a quarter
-# higher.
+# Select the passages that rank highest for the words of the quote. The quote's own section ranks a quarter higher.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,
@@ -84,7 +80,7 @@ _FIND_NEAR = """
     ) AS near
     ORDER BY number, start
 """
-# A passage with a smaller share of the quote's words than this is about something else.
+# A passage with a smaller share of the quote's words is about something else.
 LEAST_LIKENESS = 0.4
 _GAP = 3
 
@@ -152,7 +148,7 @@ def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of single sentences and of sentences in a row, up to 1.5 times the length of the quote."""
+    """Yield spans of one or more sentences, up to 1.5 times the length of the quote."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

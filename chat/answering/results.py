@@ -14,22 +14,15 @@ from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 
 MOST_ALTERNATIVES = 3
-# These numbers are leads of the best score over the second. With a lead of SURE, one alternative is shown beside the
-# best passage; with NEARLY_SURE, two; otherwise MOST_ALTERNATIVES.
-#
-# Measured on half of 81 questions about handbooks (the other half agrees): with a lead of 1 or more, a second passage
-# adds the answer to 1 of 29 questions, and a third to none. From 0.5 on, each adds it to 1 of 22. Below 0.5, three
-# passages add it to 6 of 30.
+# Leads of the best score over the second. From SURE on, one alternative is shown; from NEARLY_SURE on, two; otherwise
+# MOST_ALTERNATIVES.
 SURE, NEARLY_SURE = 1.0, 0.5
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
 def count_alternatives(results: Sequence[ContextSource]) -> int:
-    """Return the number of passages to show in addition to the best one.
-
-    It is MOST_ALTERNATIVES for search methods whose scores always differ little, such as RRF.
-    """
+    """Return the number of passages to show in addition to the best one."""
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
     return 1 if lead >= SURE else 2 if lead >= NEARLY_SURE else MOST_ALTERNATIVES
@@ -38,12 +31,7 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in the order in which they are shown.
 
-    1. Results with a section whose heading is the question: "Bezoekuren" for "Wat zijn de bezoekuren?".
-    2. Results that would be an answer without the other results. They may rank lower or be in another language.
-    3. Results that would be near an answer without the other results.
-    4. All others.
-
-    Within a group, results are ordered by score, then by marker.
+    The order is by heading (equal to the question or not), by evidence, by score, and by marker.
     """
     asked = find_stem_set(question)
 
@@ -65,13 +53,12 @@ def build_excerpts(
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
     """Yield the excerpt of each result in display order, with the sentence or row closest to the question.
 
-    If ``is_answered``, the first excerpt is the answer and the others are cards. Results without such a part are left
-    out, and so are results that would repeat an excerpt.
+    If ``is_answered``, the first excerpt is the answer and the others are cards. Repeated excerpts are left out.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
     for result in rank_results(question, results, evidence):
-        # Vectors of sentences take as long to compute as the search, so only the first result gets them.
+        # Vectors of sentences take as long as the search, so only the first result gets them.
         unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
@@ -85,10 +72,7 @@ def build_excerpts(
 
 
 def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
-    """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None.
-
-    On the questions used for tuning, this card contained the answer more often than another passage.
-    """
+    """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None."""
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
     if shown >= SHOWN_SHARE * (best.end - best.start):

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource]) -> tuple[ContextSource, ...]:
-    """Return the result's rows as sources, followed by the other ``sources``, all numbered again from 1."""
+    """Return the result's rows and then the other ``sources``, numbered again from 1."""
     passages = load_passages({row.chunk_id for row in result.rows[:MOST_ROWS]})
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
@@ -38,7 +38,7 @@ def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource
 
 
 def find_asked_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the rows that the question names in the table of ``passage``, and the sources, those rows first.
+    """Return the rows that the question names in the table of ``passage``, and the sources with these rows first.
 
     Return None if there are no such rows, or if the database fails.
     """
@@ -80,16 +80,13 @@ def _find_source(row: ResultRow, result: TableResult, sources: Sequence[ContextS
 
 MOST_NAMED = 8
 LONGEST_NAME = 200
-# An SQL statement may take this long. On a table of 100,000 rows it takes about a second.
+# On a table of 100,000 rows, an SQL statement takes about a second.
 STATEMENT_SECONDS = 10.0
 NAMING_SECONDS = 1.0
 
 
 class TablesOfQuestion:
-    """The tables that a language model may query for one question.
-
-    Rows that answer a query are added to ``sources``.
-    """
+    """The tables that a language model may query for one question. Rows that it finds are added to ``sources``."""
 
     def __init__(
         self, names: Sequence[str], filters: SearchFilters, sources: Sequence[ContextSource], language: str
@@ -147,12 +144,11 @@ def find_sources(
 ) -> AnswerDraft:
     """Search the documents and tables, and return a draft of the answer with the sources.
 
-    ``profile`` has the settings of the search. None: those that apply to the visitor ``subject``. ``tried`` are
-    questions that are assigned to passages for this search only.
+    ``profile`` has the settings of the search; None: the settings for the visitor ``subject``. ``tried`` are questions
+    assigned to passages for this search only.
     """
     profile = profile or choose_profile(subject)
-    # The index's state is read before the search. If the index changes during the search, the stored state is then too
-    # old, not too new.
+    # The index's state is read before the search, so that the stored state is never too new.
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
     with span("assembly"):
@@ -170,7 +166,7 @@ def find_sources(
         found = [hit.passage for hit in result.hits]
         language = detect_language(searched)
         candidates = find_candidate_tables(searched, filters, found)
-        # A cell of a table cannot explain how to do something, so such questions get no computed answer.
+        # A table's cell cannot explain how to do something, so such questions get no computed answer.
         is_how_to = result.trace.rule == HOW_TO
         computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
         table = show_table(searched, candidates, found, language)

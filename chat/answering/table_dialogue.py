@@ -13,14 +13,13 @@ from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
 
 FUNCTION_TOKENS = estimate_tokens(json.dumps(ASK_TABLES))
-# The results of tables may use RESULTS_SHARE of the model's context, within the limits MOST_RESULT_TOKENS and
-# FEWEST_RESULT_TOKENS.
+# The results of tables may use RESULTS_SHARE of the model's context, within these limits in tokens.
 RESULTS_SHARE, MOST_RESULT_TOKENS, FEWEST_RESULT_TOKENS = 1 / 8, 2000, 60
 LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Answers a model's queries of tables. The rows found are added to the citable sources of ``output``."""
+    """Answers a model's queries of tables. The rows found become citable sources of ``output``."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float

@@ -1,7 +1,6 @@
 """Describe the function that a model may call, and parse the model's calls.
 
-Servers send calls differently. OpenAI and vLLM send the id and name once, and the arguments in pieces with the same
-``index``. Ollama sends complete calls, in some versions all with index 0. LM Studio gives each piece a new id.
+Servers send calls whole or in pieces, and use ``index`` and id differently.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Call:
 
 
 class CallsOfRound:
-    """Collects a model's function calls from the pieces of one reply. Calls beyond MOST_CALLS are ignored."""
+    """Collects a model's function calls from the pieces of one reply, at most MOST_CALLS."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []

@@ -44,8 +44,8 @@ class UnitKind(StrEnum):
 class QuotableUnit:
     """A part of a source that can be quoted: a sentence, list item, table row or piece of code.
 
-    It is at ``text[start:end]`` of the document, in ``block``. ``heading`` is the heading above it, without markup; for
-    a record, the value of its first column. ``table_head`` is the head of the row's table.
+    It is at ``text[start:end]`` of the document. ``heading`` is the heading above it; for a record, the value of its
+    first column.
     """
 
     source: ContextSource
@@ -61,9 +61,9 @@ class QuotableUnit:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """The blocks of a source below one heading, up to the next heading of any level.
+    """The blocks of a source below one heading, up to the next heading.
 
-    ``level`` is 1 for the outermost headings, 0 for text without a heading, and None if unknown.
+    ``level`` is 1 for the outermost headings, 0 without a heading, and None if unknown.
     """
 
     heading: str
@@ -76,7 +76,7 @@ class SourceSection:
 
 
 def list_blocks(source: ContextSource) -> tuple[Block, ...]:
-    """Return the blocks of a source in order. If they were not stored, they are parsed from its text."""
+    """Return the blocks of a source in order."""
     context = source.block
     if context.blocks:
         return context.blocks
@@ -93,10 +93,7 @@ def list_blocks(source: ContextSource) -> tuple[Block, ...]:
 
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
-    """Return the sentences, list items, table rows and code of the sources, in the order of the text.
-
-    Headings and tables of contents are left out.
-    """
+    """Return the sentences, list items, table rows and code of the sources, in the order of the text."""
     return [unit for source in sources for unit in _cut_source(source)]
 
 

@@ -83,7 +83,7 @@ def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
 def _build_generator(
     name: str, endpoint: ChatEndpoint, context_tokens: int, prices: tuple[float, float] | None
 ) -> OpenAICompatibleGenerator:
-    """Build a generator. It is cached, because it remembers failed calls and which parameters the server refused."""
+    """Build a generator. It is cached, because it remembers failed calls and refused parameters."""
     limits = AnswerLimits(
         silence_seconds=settings.OPENAI_TIMEOUT_SECONDS,
         total_seconds=settings.OPENAI_TOTAL_SECONDS,

@@ -17,7 +17,7 @@ from core.user_types import AnyUser
 DONE = b"data: [DONE]\n\n"
 
 
-# OpenAI's protocol has no event that withdraws text. This line separates withdrawn text from the text that replaces it.
+# OpenAI's protocol cannot withdraw text, so this line separates withdrawn text from its replacement.
 WITHDRAWN = "\n\n---\n\n"
 
 
@@ -26,8 +26,7 @@ async def stream_chunks(
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the model fails half-way or its process dies, the answer begins again: a ruled line follows, then the new answer.
-    The last chunk then also has the new answer as ``answer``, without the withdrawn text.
+    If the answer begins again, a ruled line follows, then the new answer, which the last chunk repeats as ``answer``.
     """
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.

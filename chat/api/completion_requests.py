@@ -13,8 +13,7 @@ from core.api.fields import FlagField, KnownFieldsOnly, NameField, TextField
 from retrieval.api.serializers import METHODS
 from retrieval.types import Turn
 
-# The longest message in characters. Each message of the history has this limit, because it is stored with every
-# question.
+# A message has at most this many characters, because the history is stored with every question.
 LONGEST_TEXT = 4000
 
 
@@ -36,7 +35,7 @@ _TEXT_ONLY = "This site answers in text only: leave this out."
 _NO_PROBABILITIES = "Probabilities of tokens are not offered: leave this out."
 
 
-# Maps a parameter to the values that are accepted, and to the error message for all others.
+# Maps a parameter to the accepted values, and to the error message for all others.
 _REFUSED: Mapping[str, tuple[Sequence[Any], str]] = {
     "n": ((1,), "This site writes one answer to a question: leave n out, or set it to 1."),
     "tool_choice": (("none", "auto"), _NO_TOOLS),
@@ -101,8 +100,8 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question with a picture is refused, because its text alone may be incomplete. An earlier reply of a model
-        # needs only its text; other parts, such as thoughts, are ignored.
+        # A question with a picture is refused, because its text alone may be incomplete. An earlier reply needs only
+        # its text.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}
@@ -150,11 +149,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         return super().to_internal_value(data)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Split the messages into ``question``, the last message, and ``history``.
-
-        The history leaves out the caller's instructions, replies before the first question, earlier questions with
-        pictures, and calls of tools.
-        """
+        """Split the messages into ``question``, the last message, and ``history``."""
         spoken = [message for message in attrs["messages"] if message["role"] not in _INSTRUCTING_ROLES]
         if not spoken:
             raise ValidationError({"messages": ["There is no message of the role user: the last one is the question."]})

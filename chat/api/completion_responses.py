@@ -56,9 +56,9 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """Builds one completion, whole or in chunks.
+    """Builds one completion, whole or in chunks with equal fields.
 
-    The fields are the same in all chunks. ``site`` is the site's address without a slash at the end.
+    ``site`` is the site's address without a slash at the end.
     """
 
     id: str
@@ -110,7 +110,7 @@ class ChatCompletion:
         return {**chunk, **beside}
 
     def build_usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
-        """Return the number of tokens. If no model wrote the answer, the number is estimated from the texts."""
+        """Return the number of tokens, estimated from the texts if no model wrote the answer."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
             "completion_tokens": _estimate_tokens([render_whole_text(answer)]),
@@ -128,10 +128,7 @@ class ChatCompletion:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
-        """Return the fields that the endpoint `ask` returns.
-
-        A field is renamed if its name has another meaning in OpenAI's protocol or in Open WebUI.
-        """
+        """Return the fields of the endpoint `ask`, renamed if their name has another meaning for OpenAI's clients."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
             **cast(AnswerPayload, known),
@@ -141,7 +138,7 @@ class ChatCompletion:
         }
 
     def build_citations(self, answer: CompletedPayload) -> CitedPart:
-        """Return the citations, and the same citations as annotations, the form that OpenAI uses for web searches.
+        """Return the citations, and the same citations as annotations, OpenAI's form for web searches.
 
         The n-th annotation belongs to marker [n].
         """
@@ -149,8 +146,7 @@ class ChatCompletion:
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document has no page, so its annotation links to the site's first page. It stays in the list, so
-            # that the later annotations keep their positions.
+            # A deleted document links to the first page, so that later annotations keep their positions.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
@@ -173,8 +169,8 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Return the text with its ``markers`` numbered by first appearance, from 1, and how offsets moved.
 
-    The second value has pairs of an offset in the old text and the shift of all offsets from there on. ``numbers`` maps
-    old to new numbers; new markers are added to it.
+    The second value has pairs of an old offset and the shift from there on. New markers are added to ``numbers``, which
+    maps old to new numbers.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -189,8 +185,8 @@ def number_in_order(
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
 
-    Clients show the n-th annotation for ``[n]``, so the numbers must have no gaps. ``numbers`` maps old numbers to new
-    ones that earlier chunks of the stream have used already.
+    ``numbers`` maps old numbers to new ones of earlier chunks. There are no gaps, because clients show the n-th
+    annotation for ``[n]``.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

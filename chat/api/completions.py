@@ -66,7 +66,7 @@ class CompletionsView(OpenAIView):
                 history=fields["history"],
             )
         except ValidationError as refused:
-            # OpenAI's protocol sends the question in `messages`, so an error of our field `question` is reported there.
+            # The question is in `messages`, so an error of our field `question` is reported there.
             named = {"messages" if name == "question" else name: why for name, why in refused.detail.items()}  # type: ignore[union-attr]  # by field
             raise ValidationError(named) from refused
         completion = ChatCompletion(
@@ -92,8 +92,7 @@ class CompletionsView(OpenAIView):
 def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) -> uuid.UUID | None:
     """Return the user's conversation whose last answer is the last reply in ``history``; None if there is none.
 
-    A follow-up question then continues that conversation. Callers without an account always get None, because they must
-    not join the conversations of strangers.
+    Callers without an account get None, because they must not join the conversations of strangers.
     """
     if not getattr(user, "is_authenticated", False) or not history:
         return None
@@ -102,8 +101,7 @@ def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) 
     answers = Answer.objects.filter(
         conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
     ).exclude(text="")
-    # The client's copy of the reply has other marker numbers, and may have more text after it, such as a list of
-    # sources. So the markers are removed, and the client's copy must only begin with the saved answer.
+    # The client's copy of the reply has other marker numbers, and may end with a list of sources.
     said = _remove_all_markers(last.answer)
     newest = answers.order_by("-created_at")[:MOST_TURNS]
     answer = next((each for each in newest if said.startswith(_remove_all_markers(_clean_text(each.text)))), None)

@@ -23,7 +23,7 @@ from retrieval.search.search_places import wait_for_search_slot
 MOST_EMBEDDED = 2048
 
 
-# A batch contains at most this many texts. Searches use the same embedder, and wait at most for one batch.
+# A batch contains at most this many texts, because searches wait until it is finished.
 EMBEDDED_AT_ONCE = 32
 
 

@@ -68,7 +68,7 @@ class AskersView(ApiView):
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """Return the answer to an earlier question of the caller. Raises: Http404.
 
-    Callers without an account cannot be told apart, so they also get answers that have no owner.
+    Callers without an account also get all answers that have no owner.
     """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
@@ -130,8 +130,7 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """Answer a question with citations, from the documents that the caller may read."""
-        # A session is stored only for callers who sent a session cookie. A caller without cookies would never use it
-        # again.
+        # A caller without cookies would never use a stored session again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_requested_answer(
             request, request.data, get_visitor(request._request) if is_visitor else ""
@@ -178,10 +177,10 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 
 
 def finish_answer(answer: Answer, user: AnyUser) -> Answer:
-    """Wait until the answer is written, and return it.
+    """Wait until the answer is written, and return it. The writing stops if the caller disconnects.
 
-    If the caller disconnects, Django cancels this call, and the writing stops. Raises: Unavailable with the error of a
-    failed answer; InsufficientStorage for a full disk; PermissionDenied if ``user`` lost the right to its sources.
+    Raises: Unavailable with the error of a failed answer; InsufficientStorage; PermissionDenied if ``user`` lost the
+    right to its sources.
     """
     if not connection.in_atomic_block:
         connection.close()

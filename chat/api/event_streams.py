@@ -18,8 +18,7 @@ from core.api.callers import identify_caller
 def event_stream(answer: Answer, request: Request, after: str = "") -> StreamingHttpResponse:
     """Stream the events of an answer after the event id ``after``, as long as the caller may read the answer.
 
-    The first event contains the ids of the answer and its conversation, with which the reader can reconnect or stop the
-    writing.
+    The first event contains the ids of the answer and its conversation.
     """
     named = {} if after else {"answer_id": str(answer.pk), "conversation": str(answer.conversation_id)}
     is_by_session = isinstance(request.successful_authenticator, SessionAuthentication)

@@ -29,8 +29,8 @@ from retrieval.models import Collection
 
 logger = logging.getLogger(__name__)
 
-# A client chooses what to search by the name of the model: this name for all documents, `ragsite/<collection>` for one
-# collection. With `@<language model>` at the end, that language model writes the answer.
+# The model's name chooses the search: this name for all documents, `ragsite/<collection>` for one collection.
+# `@<language model>` at the end chooses the writer.
 ALL = "ragsite"
 
 
@@ -78,10 +78,7 @@ def list_models(user: AnyUser) -> list[ModelBody]:
 
 
 def describe_embedder() -> ModelBody:
-    """Return the site's embedder in the form of a model.
-
-    Another embedder has another id, because vectors of different embedders cannot be compared.
-    """
+    """Return the site's embedder in the form of a model. Another embedder has another id."""
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 

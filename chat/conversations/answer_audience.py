@@ -16,11 +16,11 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """The accounts that may read an answer. In addition, they need the right to read all of its sources.
+    """The accounts that may read an answer, if they may read all of its sources.
 
     - ``owner`` asked the question. If ``is_own`` is true, a visitor without an account asked it.
-    - ``staff`` may view the answers of other users; ``unchecked`` is the number of staff accounts not in the list.
-    - ``link`` says who may open the answer by a shared link; it is empty if it is not shared.
+    - ``unchecked`` is the number of staff accounts that are not in ``staff``.
+    - ``link`` says who may open a shared link; empty without one.
     """
 
     owner: User | None

@@ -1,4 +1,4 @@
-"""Store which answers a reader follows, to be mailed when a cited document changes, and find changed ones."""
+"""Store which answers a reader follows, and find changes of their cited documents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from core.users import is_active
 
 MOST_FOLLOWED = 200
 
-# The hash of an answer's cited documents changes if one gets a new version or is deleted. One statement computes the
-# hashes of all followed answers.
+# The hash of an answer's cited documents changes if one gets a new version or is deleted.
 _DIGEST = """
     SELECT followed.id, md5(string_agg(
         coalesce(documenttext.content_hash || ':' || documenttext.recipe, citation.document_id::text, '-'), ' '
@@ -65,8 +64,7 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
 def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
     """Let the user follow the answer; None if the user follows as many answers as allowed already.
 
-    ``told`` are the keys of changes that the page shows now, so no mail about them is sent. ``address`` is the address
-    of the page.
+    ``told`` are the keys of changes that the page shows now; they are not mailed. ``address`` is the page's.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None
@@ -74,7 +72,7 @@ def follow_answer(user: User, answer: Answer, address: str, told: Collection[str
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # ``checked`` stays empty, so the next periodic check reports all changes except those in ``told``.
+            # ``checked`` stays empty, so the next check reports all changes except those in ``told``.
             followed.told = sorted(told)
             followed.save(update_fields=["told"])
     return followed

@@ -22,8 +22,7 @@ _TURN_FIELDS = (
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
     """Return the previous questions and answers, oldest first, or else the history that the client sent.
 
-    A ``viewer`` repeats the search of another user. Then only answers that both may read are returned. Questions with a
-    refused or unreadable answer stay, because they name the subject; the text of the answer is empty.
+    Answers that the asker or the ``viewer`` may not read are empty.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
@@ -41,10 +40,6 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
 
 
 def _find_dialogue(turn: Answer, answer: Answer) -> tuple[Mapping[str, str], ...]:
-    """Return the messages to and from the model in ``turn``, which the prompt of ``answer`` can continue.
-
-    Return () if ``answer`` searches another collection, or if a document of ``turn`` has changed since then.
-    """
     if not turn.dialogue or turn.collection_id != answer.collection_id:
         return ()
     documents = set(turn.source_documents)
@@ -62,11 +57,7 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 
 def store_sources_behind(answer: Answer) -> None:
-    """Store the ids of all collections and documents from which the answer's text may contain words.
-
-    They include those of earlier answers, which a rewritten question or a model may repeat, and for suggested questions
-    all that was searched.
-    """
+    """Store the ids of all collections and documents from which the answer's text may contain words."""
     documents = rights.list_documents(answer.quoted_places)
     collections = rights.find_collections(documents)
     if answer.choices:

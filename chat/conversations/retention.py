@@ -38,7 +38,7 @@ def _note_deleted_document(instance: Document, **_: Any) -> None:
 def forget_deleted_documents() -> int:
     """Delete stored events and prompts with text of deleted documents; return the number of affected answers.
 
-    The answers stay in their conversations, but are not reused for other questions.
+    The answers stay, but are not reused.
     """
     with transaction.atomic():
         deleted = list(DeletedDocument.objects.select_for_update(skip_locked=True))

@@ -1,7 +1,4 @@
-"""Decide who may read conversations and answers.
-
-The reader's rights now decide, not those at the time of the question.
-"""
+"""Decide who may read conversations and answers, by the rights that the reader has now."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
 from retrieval.types import Reader
 
-# This id is used as the collection of a deleted document. No user may read a collection with this id.
+# The collection id of a deleted document, which no user may read.
 UNKNOWN_COLLECTION = 0
 
 
@@ -50,8 +47,7 @@ def list_readable_collections(user: AnyUser) -> frozenset[int]:
 class Rights:
     """The collections and documents that a user may read now.
 
-    If ``reads_all`` is true, the user may also read other users' answers. If ``reads_deleted`` is true, these include
-    answers from deleted collections, for which the right to read is unknown.
+    ``reads_all`` includes other users' answers, ``reads_deleted`` also answers from deleted collections.
     """
 
     collections: frozenset[int]
@@ -63,7 +59,7 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def find_hidden_documents(self, documents: Iterable[int]) -> frozenset[int]:
-        """Return the ids among ``documents`` that the user may not read. Ids of deleted documents are not returned."""
+        """Return the ids among ``documents`` that the user may not read, without deleted documents."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -111,7 +107,7 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
     """Return a hash of what ``user`` may read in the collections, to decide who sees suggested questions.
 
-    Suggested questions may contain words of restricted documents. They are shown only to users with the same hash.
+    Only users with the same hash see them, because they may contain words of restricted documents.
     """
     behind = frozenset(collections)
     return hash_restrictions(behind, find_readers(behind, user))
@@ -151,8 +147,7 @@ def explain_answer(user: AnyUser, answer: Answer) -> Reason:
 def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
     """Return a condition for the answers that ``user`` may not read; None if the user may read all.
 
-    If any document is hidden from ``user``, an answer with suggested questions counts as unreadable. ``path`` is the
-    lookup from the queried model to the answer, such as ``answer__``.
+    ``path`` is the lookup from the queried model to the answer, such as ``answer__``.
     """
     rights = find_rights(user)
     if rights.reads_deleted and not rights.readers:
@@ -203,10 +198,7 @@ def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
 
 
 def list_unowned_conversations() -> ConversationQuerySet:
-    """Return the conversations of API callers without an account or cookies.
-
-    Only the id gives access to one of them.
-    """
+    """Return the conversations of API callers without an account or cookies."""
     return Conversation.objects.filter(owner=None, visitor="")
 
 
@@ -237,9 +229,9 @@ def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
-    """Return an answer that the caller may read. Raises: Http404.
+    """Return an answer that the caller may read, and record access to another user's answer. Raises: Http404.
 
-    If ``of_nobody``, answers without an owner are included. Reading another user's answer is recorded in the audit log.
+    If ``of_nobody``, answers without an owner are included.
     """
     answers = list_readable_answers(request)
     if of_nobody:

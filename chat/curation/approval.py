@@ -36,10 +36,7 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Store a vector for each wording that has none of the site's current embedder.
-
-    If the embedder fails, the next periodic task tries again.
-    """
+    """Store a vector for each wording that has none of the site's current embedder."""
     try:
         name = embedder_choice.get_embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):

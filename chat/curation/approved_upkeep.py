@@ -64,10 +64,7 @@ def flag_outdated_answers() -> None:
 
 
 def mail_owners() -> int:
-    """Mail the owners of newly flagged approved answers, and return the number of mails.
-
-    For owners who cannot get mail, the admin's first page shows the flag.
-    """
+    """Mail the owners of newly flagged approved answers, and return the number of mails."""
     told = 0
     due = Q(flag="") | ~Q(told_at=None)
     for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):

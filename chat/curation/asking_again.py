@@ -34,7 +34,7 @@ def build_answer_context(
     return {
         "answer": answer,
         "text": render_answer(answer.text, ()) if answer.text else answer.error,
-        # Several rows of a table can have the same document and place. They are shown once.
+        # Several rows of a table can have the same place, which is shown once.
         "cited": list(
             {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
         ),
@@ -50,7 +50,7 @@ def build_answer_context(
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
     """Answer the question with the user's rights, and return the context of its template. Nothing is saved.
 
-    ``tried`` are questions that are assigned to passages for this search only.
+    ``tried`` are questions assigned to passages for this search only.
     """
     try:
         with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):

@@ -45,10 +45,7 @@ _BADGES = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedPassage:
-    """A passage that a curator can choose as a source of an approved answer, with its marker.
-
-    Its preview emphasises the words of ``question``.
-    """
+    """A passage that a curator can choose as a source of an approved answer, with its marker."""
 
     marker: int
     passage: Passage
@@ -130,11 +127,7 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The form of an approved answer.
-
-    ``finding`` is true if the curator pressed the button to search passages. The form is incomplete then, so it shows
-    no errors.
-    """
+    """The form of an approved answer. With ``finding``, the curator searches passages, so no errors are shown."""
 
     wordings = forms.CharField(
         label=_("Other wordings"),

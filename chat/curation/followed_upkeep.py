@@ -1,7 +1,6 @@
 """Find changes of followed answers, and send mails about them.
 
-If a worker is killed while it sends a mail, another worker sends it again. Both mails have the same Message-ID, so mail
-programs show them once.
+If a worker is killed, a mail may be sent twice, with the same Message-ID.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
 
 
 def send_notice(notice_id: int) -> ChangeNotice | None:
-    """Try once to send the mail of a notice. Return None if another worker is sending it.
-
-    No mail is sent if the reader may no longer read the answer, or if the cited words are in the documents again.
-    """
+    """Try once to send the mail of a notice. Return None if another worker is sending it."""
     notice = acquire_lease(ChangeNotice.unfinished().filter(is_due()), notice_id, status=ChangeNotice.RUNNING)
     if notice is None:
         return None

@@ -37,8 +37,8 @@ class Outcome(StrEnum):
 class Trial:
     """The answer that readers would get after a change that a curator has not saved yet.
 
-    ``action`` is the value of the button that saves the change; it belongs to the form with the id ``form``.
-    ``refusal`` is the reason why the change cannot be saved.
+    ``action`` is the value of the save button in the form with the id ``form``. ``refusal`` is why the change cannot be
+    saved.
     """
 
     action: str = ""
@@ -104,8 +104,7 @@ def _choose_another() -> str:
 def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
     """Return the questions that each passage would have after ``question`` moved to the passage ``chunk_id``.
 
-    This passage comes first; passages that lose the question follow. Empty if the user may not change the passage.
-    Raises: PermissionDenied.
+    This passage comes first. Empty if the user may not change it. Raises: PermissionDenied.
     """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied

@@ -76,8 +76,7 @@ def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict
 class ScoreBar:
     """A candidate's score by one retriever, and the bar that shows it.
 
-    ``start`` and ``width`` are percentages of the column. A positive contribution goes from the middle to the right.
-    ``largest`` is the size of the contribution that fills half of the column.
+    ``start`` and ``width`` are percentages of the column. A contribution as large as ``largest`` fills half of it.
     """
 
     score: RetrieverScore
@@ -97,7 +96,7 @@ class CandidateRow:
     """A candidate passage as a row of the debug panel.
 
     - ``shown``: the passage; None if the viewer may not read it.
-    - ``block``: the number of the merged text in the prompt that contains it, from 1, or None.
+    - ``block``: the number, from 1, of the prompt's text that contains it, or None.
     - ``added_parts``: bonuses and boosts by name.
     - ``moved``: the number of ranks gained by reranking.
     """
@@ -113,10 +112,7 @@ class CandidateRow:
 
 
 def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
-    """Return a row for each candidate: kept ones by rank, then dropped ones by score.
-
-    ``shown`` are the readable passages by chunk id.
-    """
+    """Return a row for each candidate: kept ones by rank, then dropped ones by score."""
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     ordered = sorted(trace.candidates, key=lambda each: (each.rank is None, each.rank or 0, -each.score, each.chunk_id))
@@ -139,11 +135,7 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
 
 
 def find_used_weights(trace: SearchTrace) -> dict[str, float]:
-    """Return the weight that each retriever had in the scores.
-
-    Some search methods lower a retriever's weight for all candidates of a question; then this weight is returned.
-    Otherwise it is the weight in the search plan.
-    """
+    """Return the weight that each retriever had in the scores."""
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:
         scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]

@@ -41,7 +41,7 @@ class HitRow:
 def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
     """Return the hits of an answer that quotes documents, or of a refusal, best first; else empty.
 
-    Hits with a chunk id outside ``readable`` are left out. None leaves out nothing.
+    Only hits with a chunk id in ``readable`` are returned; None: all hits.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -60,8 +60,7 @@ class RankThenAndNow:
 class RanksNow:
     """The ranks of candidate passages in an answer's search and when this search is repeated now.
 
-    ``changes`` are sentences about changed settings and documents. ``error`` is the reason why the search could not be
-    repeated.
+    ``changes`` are sentences about changed settings and documents; ``error`` is why the search failed.
     """
 
     rows: tuple[RankThenAndNow, ...] = ()
@@ -127,10 +126,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
 
 
 def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
-    """Return the answer's search profile (its search settings), or the active one if it was deleted.
-
-    In the second case, a sentence says so.
-    """
+    """Return the answer's search profile, or if it was deleted, the active one with a sentence that says so."""
     if answer.profile_version is not None:
         try:
             return profiles.build_named_profile(answer.profile_version), ()

@@ -1,7 +1,4 @@
-"""Show how long each stage of an answer took, as bars.
-
-A stage starts when the previous one ends. The two retrievers run in parallel, within the stage `legs`.
-"""
+"""Show how long each stage of an answer took, as bars."""
 
 from __future__ import annotations
 
@@ -78,8 +75,8 @@ def build_search_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
 def build_answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[StageBar, ...]:
     """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` maps a stage to its end, in milliseconds since the beginning. ``search_ms`` divides the time until
-    `searched` into the search and the selection of sources.
+    ``timings_ms`` maps a stage to its end, in milliseconds since the beginning. ``search_ms`` divides the stage
+    `searched`.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:

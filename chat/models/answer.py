@@ -51,18 +51,15 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers that are not finished, and that no process writes now.
-
-        They include STOPPED answers whose text was not saved.
-        """
+        """Return the answers that no process writes any more, although they are not saved."""
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
 
     def acquire(self, pk: uuid.UUID) -> Answer | None:
-        """Reserve the answer for this process to write, and empty its text. Return the answer.
+        """Reserve the answer for this process to write, empty its text, and return it.
 
-        Return None if it is finished, or another process has reserved it.
+        Return None if it is finished or reserved already.
         """
         rows = self.unfinished().filter(IS_NOT_WAITING).order_by()
         joined = rows.select_related("conversation__owner", "collection")
@@ -80,9 +77,9 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 class Answer(Leased):
     """A question and its answer.
 
-    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. An interrupted answer
-    becomes PENDING again. The process that writes it has its lease (a reservation in the row); ``attempts`` counts the
-    processes that had it. ``followed_at`` is when a reader in another process last read the stream.
+    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. The process that writes it
+    has its lease; ``attempts`` counts the leases. ``followed_at`` is when a reader in another process last read the
+    stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -115,11 +112,11 @@ class Answer(Leased):
     model = models.CharField(max_length=200)
     history = models.JSONField(null=True)
     anew = models.BooleanField(default=False)
-    # The collections to which the API key of the asker is limited; None if it is not limited.
+    # The collections of the asker's API key; None if it is not limited.
     asked_within = ArrayField(models.BigIntegerField(), null=True)
     status = models.CharField(_("status"), max_length=12, choices=Status, default=Status.PENDING, db_index=True)
     text = models.TextField()
-    # The model's text before the site edits it, without thoughts and function calls. Readers see ``text``.
+    # The model's text before the site edits it. Readers see ``text``.
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
@@ -138,7 +135,7 @@ class Answer(Leased):
         default=list, db_default=[]
     )
     usage: models.JSONField[UsagePayload, UsagePayload] = models.JSONField(default=dict)
-    # The forms of the question that were searched: completed or corrected, and joined with the previous questions.
+    # The forms of the question that were searched, such as the completed or corrected question.
     completed_question = models.TextField()
     joined_question = models.TextField()
     confidence = models.FloatField(_("confidence"), null=True)
@@ -146,20 +143,18 @@ class Answer(Leased):
     table: models.JSONField[TablePayload | None, TablePayload | None] = models.JSONField(null=True)
     statements: models.JSONField[list[StatementPayload], list[StatementPayload]] = models.JSONField(default=list)
     profile_version = models.ForeignKey(SearchProfileVersion, models.SET_NULL, null=True, related_name="+")
-    # Two questions with the same key have the same answer, so the cached answer to one is used for the other.
+    # Two questions with the same key can share a cached answer.
     cache_key = models.CharField(max_length=64)
     repeats = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     approved = models.ForeignKey(ApprovedAnswer, models.SET_NULL, null=True, related_name="given")
     sources: models.JSONField[list[SourcePayload], list[SourcePayload]] = models.JSONField(default=list)
-    # Ids of all collections and documents that the text may use, also of deleted ones. Only a reader with rights to all
-    # of them may read the answer.
+    # Ids of all collections and documents that the text may use, also deleted ones. A reader needs the right to all.
     source_collections = ArrayField(models.BigIntegerField(), default=list)
     source_documents = ArrayField(models.BigIntegerField(), default=list)
     narrowing_key = models.CharField(max_length=64)
     trace = models.JSONField(default=dict)
     timings_ms: models.JSONField[dict[str, float], dict[str, float]] = models.JSONField(default=dict)
-    # These values are copied from ``timings_ms`` and the trace, so that lists can sort by them. ``search_ms`` is None
-    # for a reused answer.
+    # These values are copied from ``timings_ms`` and the trace, so that lists can sort by them.
     total_ms = models.FloatField(_("milliseconds in all"), null=True)
     search_ms = models.FloatField(_("milliseconds of the search"), null=True)
 
@@ -178,13 +173,13 @@ class Answer(Leased):
             models.Index(fields=["-created_at", "-id"], name="answer_by_time"),
             models.Index(fields=["generator"], name="answer_by_generator"),
             models.Index(fields=["search_method"], name="answer_by_search_method"),
-            # The admin's list sorts by these columns, the largest values first and empty ones last. PostgreSQL reads
-            # these indexes backwards for this order.
+            # The admin's list sorts by these columns in descending order, for which PostgreSQL reads the indexes
+            # backwards.
             models.Index(F("total_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_total_ms"),
             models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
             models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
             models.Index(fields=["-created_at", "-id"], condition=Q(refused=True), name="answer_refused_by_time"),
-            # Reading whole answers is slow, so this index contains all columns that the dashboard needs.
+            # This index contains all columns of the dashboard, because reading whole answers is slow.
             models.Index(
                 fields=["completed_at"],
                 include=[
@@ -199,11 +194,7 @@ class Answer(Leased):
 
     @classmethod
     def build_gap_condition(cls) -> Q:
-        """Return a condition for gaps: searched questions whose answer was a refusal or was rated not helpful.
-
-        Instructions to the site, questions out of scope, and questions about unpublished copies (drafts) of collections
-        do not count.
-        """
+        """Return a condition for gaps: searched questions whose answer was a refusal or was rated not helpful."""
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
         # Most sites have no drafts. Without the condition on drafts, an index can return the answers in order.
@@ -223,8 +214,7 @@ class Answer(Leased):
     def is_finished(self) -> bool:
         return self.status not in self.UNFINISHED
 
-    # ``begin`` updates the database row. ``complete`` and ``fail`` only change the object in memory, because it is
-    # saved later together with the text.
+    # ``begin`` updates the row. ``complete`` and ``fail`` only change the object, which is saved later.
 
     def begin(self) -> None:
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
@@ -289,18 +279,12 @@ class Answer(Leased):
 
 @receiver(pre_delete, sender=Answer)
 def _block_writer(instance: Answer, **_options: Any) -> None:
-    """Lock the answer before its deletion, so that the process that writes it stores no more events.
-
-    A signal is used, because deleting a conversation deletes its answers without calling their ``delete``.
-    """
+    """Lock the answer before its deletion, so that the process that writes it stores no more events."""
     Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 
 
 class Citation(models.Model):
-    """A marker (``[1]``) of an answer at ``text[marker_start:marker_end]``, with a copy of the words that it cites.
-
-    The copy stays the same when the document changes.
-    """
+    """A marker (``[1]``) at ``text[marker_start:marker_end]`` of an answer, with a copy of the words that it cites."""
 
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="citations")
     marker = models.PositiveSmallIntegerField()
@@ -314,7 +298,7 @@ class Citation(models.Model):
     quote = models.TextField()
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
-    # The `DocumentText.version` that contained the quote. It is empty in rows of earlier releases.
+    # The `DocumentText.version` that contained the quote; empty in rows of earlier releases.
     text_version = models.CharField(max_length=130, default="", db_default="")
     support = models.FloatField(_("support"), null=True)
     verbatim = models.BooleanField(_("word for word"), default=False)

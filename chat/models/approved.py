@@ -15,8 +15,7 @@ from retrieval.models.webhook import Webhook, announce_event
 class ApprovedAnswer(models.Model):
     """An answer written by a curator. Its questions get this answer, without a search.
 
-    ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer says that the site does not answer the
-    question, and has no sources.
+    ``text`` is Markdown with markers such as ``[1]``. An `out_of_scope` answer has no sources.
     """
 
     class Kind(models.TextChoices):
@@ -82,7 +81,7 @@ class ApprovedAnswer(models.Model):
 class ApprovedQuestion(models.Model):
     """One wording of a question that has an approved answer.
 
-    A new question is compared with ``normalized`` for equality, and with ``embedding``, a unit vector, by cosine.
+    A new question is compared with ``normalized`` and with ``embedding``, a unit vector.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="questions")
@@ -99,9 +98,9 @@ class ApprovedQuestion(models.Model):
 
 
 class ApprovedSource(models.Model):
-    """A passage that an approved answer cites. Its words identify it, also in a new version of the document.
+    """A passage that an approved answer cites, identified by its words.
 
-    ``text_version`` is the last version of the document in which the words were found.
+    ``text_version`` is the last document version that contained them.
     """
 
     approved = models.ForeignKey(ApprovedAnswer, models.CASCADE, related_name="sources")

@@ -17,7 +17,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
         """Return the conversations of a signed-in user, or else of a visitor's browser.
 
-        If the user's API key is limited to collections, only the conversations that this key began are returned.
+        For an API key limited to collections, only the conversations that this key began are returned.
         """
         if user.is_authenticated:
             own = self.filter(owner=user)
@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A document that was deleted. A task will remove its text from stored answers, and then this row."""
+    """A deleted document, until a task has removed its text from stored answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -43,15 +43,15 @@ class Conversation(models.Model):
     visitor = models.CharField(max_length=64, db_index=True)
     # The public part of the API key that began the conversation; empty if none did.
     key = models.CharField(max_length=16)
-    # The next question uses this collection, model and document, unless the question names others.
+    # The next question uses this collection, model and document by default.
     collection = models.ForeignKey(
         Collection, models.SET_NULL, null=True, verbose_name=_("collection"), help_text=_("Empty: all.")
     )
     model = models.CharField(max_length=200)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+")
-    # The filters in the form that the API accepts. ``retrieval.rights.chosen_filters`` parses them.
+    # The filters in the API's form, which ``retrieval.rights.chosen_filters`` parses.
     filters = models.JSONField(default=dict, db_default={})
-    # The answer whose question a user edited to begin this branch. Earlier answers belong to the branch too.
+    # The answer whose question was edited to begin this branch. Earlier answers belong to the branch too.
     branched_from = models.ForeignKey("chat.Answer", models.SET_NULL, null=True, related_name="branches")
 
     class ShareScope(models.TextChoices):

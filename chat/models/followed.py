@@ -14,14 +14,13 @@ from core.jobs import Job
 class FollowedAnswer(models.Model):
     """An answer whose reader gets a mail when a passage that it cites changes.
 
-    ``checked`` is a hash of the cited documents' versions at the last check. ``told`` are the keys of the changes that
-    the reader has seen, in a mail or on the page (`chat.pages.changes`).
+    ``checked`` is a hash of the cited documents' versions at the last check. ``told`` are the keys of changes that the
+    reader has seen.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="followed_answers")
     answer = models.ForeignKey(Answer, models.CASCADE, related_name="followers")
-    # The address of the page with the answer. It is stored, because mails are sent without a request that could build
-    # it.
+    # The address of the page is stored, because mails are sent without a request.
     address = models.URLField(max_length=500)
     language = models.CharField(max_length=12)
     checked = models.CharField(max_length=32, blank=True)

@@ -17,8 +17,7 @@ LONGEST = 800
 class CollectionInstructions(models.Model):
     """A version of the curators' instructions to a language model, for one collection.
 
-    A stored version does not change; at most one per collection is active. A new version is evaluated first. It becomes
-    active unless its answers are worse; ``outcome`` describes the result.
+    It does not change, and at most one per collection is active. ``outcome`` describes its evaluation.
     """
 
     collection = models.ForeignKey(
@@ -73,10 +72,7 @@ class CollectionInstructions(models.Model):
 
 
 def list_instructions(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
-    """Return the active instructions of the collections.
-
-    For a draft, the unpublished copy of a collection, they are those of the original.
-    """
+    """Return the active instructions of the collections; a draft has the instructions of its original."""
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
     found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")

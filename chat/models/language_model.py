@@ -18,9 +18,9 @@ from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return those addresses of a host to which the site may connect.
+    """Return the addresses of a host to which the site may connect.
 
-    Raises: AddressRefused, which is final, or httpcore2.ConnectError, after which the call is repeated.
+    Raises: AddressRefused (final), or httpcore2.ConnectError (the call is repeated).
     """
     try:
         return resolve_host(host, port)

@@ -29,8 +29,7 @@ def admit_visitors(view: View) -> View:
         if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
             if request.htmx:  # type: ignore[attr-defined]
                 return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?next={reverse('chat:home')}")
-            # After the login, the browser sends a GET request, which cannot repeat a submitted form. The login then
-            # leads to the home page.
+            # A submitted form cannot be repeated after the login, which then leads to the home page.
             return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("chat:home"))
         return view(request, *args, **kwargs)
 

@@ -21,10 +21,7 @@ def build_file_name(heading: str) -> str:
 
 
 def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -> str:
-    """Return the answers as a Markdown file, with ``withheld`` as the text of answers the reader may not read.
-
-    A footnote has the number of its marker. In a file with several answers, the answer's number precedes it: "2-1".
-    """
+    """Return the answers as a Markdown file, with ``withheld`` as the text of answers the reader may not read."""
     listed = list(printed)
     parts = []
     for number, each in enumerate(listed, start=1):

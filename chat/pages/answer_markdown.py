@@ -24,7 +24,7 @@ _TOP_HEADING = 3  # Headings begin at this level, because the page itself uses l
 
 
 def _parse_citation(state: StateInline, silent: bool) -> bool:
-    """Parse a marker of the answer. This rule runs before the rule for links, so that no link can imitate a marker."""
+    """Parse a marker of the answer. This rule runs before links, so that no link can imitate a marker."""
     match = MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["markers"]:
         return False

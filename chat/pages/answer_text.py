@@ -16,7 +16,7 @@ from retrieval.text.markup import strip_markup
 def render_whole_text(answer: CompletedPayload) -> str:
     """Return the answer with its table, other passages, suggestions and approver as one text.
 
-    The answer's own text comes first, so its markers keep their offsets.
+    The answer's own text comes first, so markers keep their offsets.
     """
     parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
     if choices := answer["choices"]:
@@ -46,7 +46,7 @@ _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def has_table_rows(text: str) -> bool:
-    """Return whether the text contains table rows. If so, the answer's table is not shown again."""
+    """Return whether the text contains table rows."""
     return _UNDER_HEAD.search(text) is not None
 
 

@@ -43,8 +43,7 @@ class _Shown:
 class Cited(_Shown):
     """A verified citation on a page. Its document may be deleted.
 
-    ``marker_start`` is the offset of its marker (``[1]``) in the answer. If it is None, all markers with this number
-    link to the passage.
+    ``marker_start`` is the offset of its marker (``[1]``); None means all markers with this number.
     """
 
     quote: str
@@ -102,10 +101,7 @@ class ResultCard:
 
 
 def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
-    """Return a card for each stored passage to show beside the answer.
-
-    Answers of earlier releases have no ``text``, so their quotation is shown.
-    """
+    """Return a card for each stored passage to show beside the answer."""
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -157,7 +153,7 @@ def build_cited(citation: Citation, change: Change | None = None) -> Cited:
     cited = read_citation(citation.answer, citation)
     return Cited(
         marker=cited.marker,
-        # If the document has changed, the stored offsets are wrong, so the link opens the changed passage.
+        # The stored offsets are wrong in a changed document, so the link opens the changed passage.
         href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),
         title=cited.document.title,
         section=cited.section,

@@ -32,7 +32,7 @@ class ChangeKind(models.TextChoices):
 class Change:
     """A cited passage whose words are no longer in its document.
 
-    ``now`` is the most similar passage in today's text, or empty. ``href`` opens this passage, or else the document.
+    ``now`` is the most similar passage in today's text, or empty. ``href`` opens it, or else the document.
     """
 
     anchor: str
@@ -45,7 +45,7 @@ class Change:
 
     @property
     def key(self) -> str:
-        """A hash of the change, by which the site knows that it has already mailed it."""
+        """A hash of the change, to recognise changes that were mailed."""
         return hashlib.sha256("\0".join([self.title, self.kind, self.then, self.now]).encode()).hexdigest()[:32]
 
     @property
@@ -75,8 +75,7 @@ def _compare(text: str, other: str) -> Parts:
 def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
     """Return the changed passages among the citations, by citation id. This takes at most two queries.
 
-    Citations of the same words share a change. The result contains text of documents, so pass only citations that the
-    reader may read.
+    Pass only citations that the reader may read, because the result contains text of documents.
     """
     listed = list(citations)
     changed: list[Citation] = []
@@ -88,7 +87,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
-        # Equal texts mean that only the markup differs, so the passage has not changed.
+        # Equal texts differ only in their markup.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}

@@ -30,7 +30,7 @@ def build_filter_context(
 ) -> dict[str, Any]:
     """Return the template context for the filters of the next question.
 
-    The filters come from ``data``, the form or link, or else from the conversation's last question.
+    ``data``, a form or link, comes before the filters of the conversation's last question.
     """
     offered = list_offered_filters(user, collection)
     problem = ""
@@ -49,7 +49,7 @@ def build_filter_context(
 def build_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
     """Return the filters of an answer as labels for the page.
 
-    ``viewer`` is a user other than the asker. Fields and values of documents that the viewer may not read are left out.
+    Fields and values of documents that the ``viewer`` (None: the asker) may not read are left out.
     """
     if not answer.asked_filters:
         return ()

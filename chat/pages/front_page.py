@@ -27,7 +27,7 @@ class CollectionCard:
 class FrontPage:
     """The content of the front page. ``others`` is the number of collections without a card.
 
-    ``questions`` are suggestions for one document, if the visitor has chosen it.
+    ``questions`` are suggestions for the chosen document.
     """
 
     cards: tuple[CollectionCard, ...]
@@ -37,10 +37,7 @@ class FrontPage:
 
 
 def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: Sequence[Conversation]) -> FrontPage:
-    """Return the front page with cards of the largest collections, ordered by name.
-
-    Each card suggests one question; a single card suggests several.
-    """
+    """Return the front page with cards of the largest collections, ordered by name."""
     figures = {
         pk: (count, changed)
         for pk, count, changed in Document.objects.readable_by(user)

@@ -116,7 +116,7 @@ def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPag
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
-    # A draft, the unpublished copy of a collection, is searched only if a user chooses it.
+    # A draft (an unpublished copy) is searched only if a user chooses it.
     collections = (
         [each for each in around["collections"] if each.slug == chosen]
         if chosen

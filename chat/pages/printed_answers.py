@@ -17,7 +17,7 @@ from core.user_types import AnyUser
 from retrieval.models import Collection, Document
 from retrieval.passage_address import build_passage_url
 
-# A document's version is its SHA-256, of which this many characters are shown.
+# A document's version is its SHA-256, shown with this many characters.
 _VERSION_CHARACTERS = 12
 
 BuildAddress = Callable[[str], str]
@@ -25,7 +25,7 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """A footnote of a printed answer: the words that a marker cites. ``number`` is the marker's.
+    """A footnote of a printed answer, with the number of a marker and the words that it cites.
 
     ``address`` opens the passage on this site, ``url`` the original document.
     """

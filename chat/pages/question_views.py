@@ -75,7 +75,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
-    # The answer has no citations yet, so the button to follow it is sent at the end of the stream.
+    # The button to follow comes at the end of the stream, because the answer has no citations yet.
     return replace(turn, followed=is_followed(answer, followed))
 
 
@@ -245,7 +245,7 @@ def _read_filters(
 ) -> tuple[dict[str, Any] | None, str]:
     """Return the filters in the form, and an error message.
 
-    None in place of the filters means that the form has no fields for them. The conversation's last filters then apply.
+    None in place of the filters means that the conversation's last filters apply.
     """
     if not has_filters(request.POST):
         return None, ""
@@ -273,7 +273,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @admit_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show the filters that are chosen in the form, without asking. htmx replaces only the filters on the page."""
+    """Show the filters that are chosen in the form, without asking."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]

@@ -20,10 +20,7 @@ _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 
 def add_record_layout(markdown: MarkdownIt) -> None:
-    """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns.
-
-    The columns that the question asks for are visible, the others folded.
-    """
+    """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns."""
     markdown.core.ruler.push("record_paragraphs", _lay_out)
 
 

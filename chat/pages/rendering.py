@@ -15,8 +15,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The Markdown parser's environment has three keys: ``markers``; ``link``, a function that returns the HTML of the
-# marker at an offset; and ``addresses`` (see :func:`map_linkable_addresses`).
+# The Markdown parser's environment has ``markers``; ``link``, which returns the HTML of the marker at an offset; and
+# ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -69,10 +69,7 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign behind the doubtful words, which have the attribute ``data-doubt`` in the HTML.
-
-    The answer's text is escaped, so it cannot contain this attribute itself.
-    """
+    """Insert a warning sign behind the words with ``data-doubt``, which the escaped answer cannot contain itself."""
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.answering.checking.citations import MARKER, blank_code, find_undecided
 from chat.pages.answer_markdown import MARKDOWN
 
-# The text of an unfinished answer beyond this many characters is shown as plain text until its end.
+# An unfinished answer beyond this many characters is shown as plain text until its end.
 LARGEST_CHARACTERS = 4000
 
 
@@ -19,8 +19,8 @@ def render_piece(
 ) -> SafeString:
     """Return a new piece of an unfinished line as HTML, with links for its markers (``[1]``).
 
-    Signs of Markdown are removed. ``before`` is the text before the piece, which may open code. ``at`` are the offsets
-    of markers; if it is None, each ``[n]`` is a marker.
+    ``before`` is the text before the piece, which may open code. ``at`` are the offsets of markers; None: each ``[n]``
+    is a marker.
     """
     whole = before + text
     html = []
@@ -53,8 +53,7 @@ def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 class StreamedMarkdown:
     """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    The Markdown is rendered again only after the text grew by a tenth, so the work stays proportional to its length.
-    Other streams wait while it renders, so text beyond ``LARGEST_CHARACTERS`` stays plain until the end.
+    It renders again after the text grew by a tenth, so the work stays proportional to its length.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:

@@ -26,8 +26,7 @@ logger = logging.getLogger(__name__)
 
 MOST_SUGGESTIONS, MOST_OF_A_COLLECTION = 9, 3
 MOST_FOLLOW_UPS = 3
-# A suggestion is sure if the best score exceeds the second by this much: the first passage was then right in 18 of 21
-# cases.
+# A suggestion is sure if the best score exceeds the second by this much.
 SURE_LEAD = 0.5
 _KEPT_SECONDS = 3600
 _DOCUMENTS_PER_COLLECTION = 8
@@ -70,7 +69,7 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # With the restrictions in the key, a change of who may read a document also gives a new list.
+    # The key contains the restrictions, so a change of them gives a new list.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []

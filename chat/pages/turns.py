@@ -41,8 +41,8 @@ class ShownTurn:
     - ``passes_nothing``: the filters exclude all documents.
     - ``models``: language models with which the user can ask again.
     - ``changes``: cited passages that have changed.
-    - ``last_read``: if none has changed, the earliest time at which the site read one of the cited documents.
-    - ``followed``: whether the reader gets mails about changes; None if this is impossible.
+    - ``last_read``: without changes, the earliest time at which the site read a cited document.
+    - ``followed``: whether the reader gets mails about changes; None if impossible.
     """
 
     id: uuid.UUID
@@ -98,7 +98,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that may become links: those of cited documents, and those in the text of cited sources."""
+        """The addresses that may become links: of cited documents, and in the text of cited sources."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
@@ -174,8 +174,8 @@ def build_turn(
 ) -> ShownTurn:
     """Return a stored question and answer as its template needs it.
 
-    ``viewer`` is a reader other than the asker. ``changes`` maps citation ids to changed passages
-    (`chat.pages.changes`); None means that cited words were not compared with today's documents.
+    ``viewer`` is a reader other than the asker. ``changes`` maps citation ids to changed passages; None means that no
+    words were compared.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct_changes(changes or {}, rows)
@@ -222,7 +222,6 @@ def _has_empty_filter_result(answer: Answer) -> bool:
 
 
 def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
-    """Return the earliest time at which the site read a cited document; None if one is deleted or there is none."""
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None

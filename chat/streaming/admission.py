@@ -1,7 +1,6 @@
 """Decide whether an answer may be written now, waits in a queue, or is refused.
 
-Each process has its own queue, with a share of the site's places. An accepted question reserves a place at once, so
-that two questions cannot take the last one. An unused reservation expires.
+Each process has its own queue. An accepted question reserves a place, which expires if it is not used.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from chat.exceptions import BudgetSpent, SiteBusy
 from chat.metrics import ANSWERS_IN_QUEUE, ANSWERS_IN_WRITING, REFUSED_QUESTIONS
 
 RESERVED_SECONDS = 3.0
-# FIRST_GUESS_SECONDS is the assumed time to write an answer before any was measured. NEWEST_SHARE is the weight of the
-# newest answer in the mean time. LONGEST_RETRY_SECONDS limits the header Retry-After.
+# FIRST_GUESS_SECONDS is the assumed time of an answer before any was measured. NEWEST_SHARE is the newest answer's
+# weight in the mean time.
 FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
@@ -30,8 +29,7 @@ FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 class _Place:
     """A place in the queue of answers.
 
-    Until the time ``until`` it is reserved for an answer that has not joined the queue. At ``begun_at`` the writing
-    began. Any thread may call ``wake`` when another place becomes free.
+    It is reserved until the time ``until``. At ``begun_at`` the writing began. Any thread may call ``wake``.
     """
 
     caller: str
@@ -73,7 +71,7 @@ class Admission:
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
             most_of_caller = compute_share(self.at_once) + compute_share(self.waiting)
-            # A caller's answers beyond the caller's share are not counted, so they take no places from other callers.
+            # A caller's answers beyond the caller's share take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.at_once + self.waiting:
                 REFUSED_QUESTIONS.inc()
@@ -91,7 +89,7 @@ class Admission:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Put the answer into the queue. Its question was accepted, so it joins even a full queue.
+        """Put an accepted answer into the queue, even if it is full.
 
         ``caller`` is used if there is no reservation.
         """
@@ -101,10 +99,7 @@ class Admission:
             self._count()
 
     def get_position(self, answer_id: UUID) -> int:
-        """Return the answer's position in the queue; at 0 or less, the writing may begin.
-
-        The answers by which a caller exceeds its share come last.
-        """
+        """Return the answer's position in the queue; at 0 or less, the writing may begin."""
         with self._lock:
             writing = [each for each in self._joined.values() if each.is_begun]
             taken = Counter(each.caller for each in writing)

@@ -1,6 +1,6 @@
 """Find an earlier answer to the same question about unchanged documents.
 
-The key of a cached answer contains all that it depends on, so no answer has to be removed from the cache.
+The key contains all that an answer depends on, so no answer has to be removed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
-# Increase this number when a change of the code changes answers. Older answers are then not reused.
+# Increase this number when a change of the code changes answers.
 RULES_VERSION = 13
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),
     *("profile_version_id", "sources"),
 )
-# The answer to a question with one of these words ("today") is valid only on the day of the question.
+# The answer to a question with one of these words ("today") is valid only on its day.
 _OF_TODAY = re.compile(fill_in(r"\b<of_today>\b", "questions"), re.IGNORECASE)
 
 
@@ -54,8 +54,7 @@ def build_key(
 ) -> str:
     """Return the cache key of an answer, a SHA-256 of all that it depends on; "" if the cache is off.
 
-    Call it before the search: if a document changes during the search, no later question must find the answer. Raises:
-    SearchUnavailable.
+    Call it before the search, during which documents may change. Raises: SearchUnavailable.
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
@@ -98,11 +97,7 @@ def build_key(
 
 
 def find_reusable(key: str) -> Answer | None:
-    """Return the newest answer with this key that may be used again; None if there is none.
-
-    It must be recent and complete, without notices or failed retrievers. Nobody may have rated it, or a copy of it, as
-    unhelpful.
-    """
+    """Return the newest answer with this key that may be used again; None if there is none."""
     if not key:
         return None
     unhelpful_again = Feedback.objects.filter(answer__repeats=OuterRef("pk"), helpful=False)
@@ -154,7 +149,6 @@ def copy_answer(answer: Answer, original: Answer) -> list[Citation]:
 
 
 def _normalize(question: str) -> str:
-    """Return the question with single spaces. Capitals stay, because they can mark codes and names."""
     return " ".join(unicodedata.normalize("NFC", question).split())
 
 

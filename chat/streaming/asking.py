@@ -52,17 +52,15 @@ def create_answer(
 ) -> Answer:
     """Create a PENDING answer (not yet written) in a conversation; None for ``conversation_id``: a new one.
 
-    - ``collection``, a slug, or ``document`` with its attachments is searched. Empty: all readable collections.
-      None: as for the conversation's last question.
-    - ``filters`` have the form of ``chosen_filters``. None: those of the last question, if it searched the same.
-    - ``edits``: the answer whose question was edited. The new conversation is then a branch of the answer's.
-    - ``model``: empty for the default of the conversation or user.
+    - ``collection``, a slug, or ``document`` is searched. Empty: all collections. None: as for the last question.
+    - ``filters`` have the form of ``chosen_filters``. None: the last question's.
+    - ``edits``: the answer whose question was edited. The new conversation is then a branch.
+    - ``model``: empty for the default.
     - ``anew``: reuse no earlier answer.
     - ``history``, oldest first, replaces the conversation's own.
     - ``caller``: an account or address, whose simultaneous answers are limited.
 
-    Raises, with messages for the user: InvalidQuestion; SiteBusy; BudgetSpent for the user's budget or the caller's
-    limit; DiskFull.
+    Raises, with messages for the user: InvalidQuestion, SiteBusy, BudgetSpent, DiskFull.
     """
     question = clean_question(question)
     limits = get_limits(user)
@@ -141,7 +139,7 @@ def _check_filters(user: AnyUser, conversation: Conversation) -> None:
 
 @contextmanager
 def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
-    """Yield the id for a new answer, with a reserved place in the queue. An error in the block releases the place."""
+    """Reserve a place in the queue, and yield the id for a new answer. An error releases the place."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
     try:
@@ -158,10 +156,7 @@ def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
 
 
 def clean_question(question: str) -> str:
-    """Return the question without unprintable characters and surrounding white space.
-
-    Raises: InvalidQuestion if nothing is left, if it is too long, or if it has only words that a minus excludes.
-    """
+    """Return the question without unprintable characters and surrounding white space. Raises: InvalidQuestion."""
     printable = _UNPRINTABLE.sub("", question).strip()
     if not printable:
         raise InvalidQuestion(_("Please type a question."))

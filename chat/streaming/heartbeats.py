@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.25
 
 
-# Without a connected reader, an answer is written for this many seconds longer, because the reader may reconnect.
+# Without a reader, an answer is written for this many seconds longer, because the reader may reconnect.
 UNFOLLOWED_SECONDS = 5.0
 
 
-# The answer of a caller who cannot reconnect is stopped this many seconds after the connection ended.
+# An answer is stopped this many seconds after a caller who cannot reconnect has left.
 GONE_SECONDS = 0.2
 
 
@@ -40,10 +40,7 @@ WATCHES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]] = Weak
 
 
 async def watch_runs(loop: asyncio.AbstractEventLoop) -> None:
-    """Store events and heartbeats while this process writes answers, and cancel those that should stop.
-
-    An answer is cancelled if a user stopped it, if another process took it over, or if no reader is left.
-    """
+    """Store events and heartbeats while this process writes answers, and cancel answers that should stop."""
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         runs = [run for run in list(RUNS.values()) if run.loop is loop]
@@ -68,7 +65,7 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store the first events of each answer, as many as the given number, and renew the leases (reservations).
+    """Store the first events of each answer, as many as the given number, and renew the leases.
 
     Return the answers that this process may still write, each with whether a reader in another process follows it.
     """

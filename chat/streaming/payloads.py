@@ -89,7 +89,7 @@ def _read_trace_fields(trace: SearchTrace | None) -> TraceFieldsPayload:
 
 
 def find_completed_question(trace: SearchTrace) -> str:
-    """Return the completed or corrected question that was searched instead of the user's; "" if there is none."""
+    """Return the question that was searched instead of the user's; "" if there is none."""
     done = trace.reformulation
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
@@ -201,10 +201,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
-    """Return the payload of a finished answer.
-
-    If the answer repeats an earlier one, the earlier one's id is left out, because it may belong to another user.
-    """
+    """Return the payload of a finished answer, without the id of an earlier answer that it repeats."""
     approval = get_approval(answer.approved)
     return {
         "answer": answer.text,
@@ -250,7 +247,7 @@ def is_cut_off(answer: Answer) -> bool:
 
 
 def read_citation(answer: Answer, cited: Citation) -> SavedCitation:
-    """Return a stored citation with the collection and page unit of the first source from its document."""
+    """Return a stored citation in the form that pages and the API use."""
     found = next((each for each in answer.sources if each["document"]["id"] == cited.document_id), None)
     document = found["document"] if found is not None else None
     return SavedCitation(

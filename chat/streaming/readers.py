@@ -36,7 +36,7 @@ _READ_FIELDS = (
 )
 
 
-# Caches the rights for each user, API key and session, with the time of the check. All visitors share one entry.
+# Caches the rights for each user, API key and session, with the time of the check.
 _RIGHTS: dict[tuple[int | None, KeyLimits | None, str], tuple[float, Rights | None]] = {}
 
 
@@ -51,7 +51,7 @@ async def follow_as_reader(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield an answer's events, as long as ``user`` may read its sources.
 
-    The account, the API key and the session of ``user`` must stay valid too.
+    The account, API key and session of ``user`` must stay valid too.
     """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
@@ -120,21 +120,20 @@ class _Reader:
         self._is_own = True
         self._behind: frozenset[int] = frozenset()
         self._documents: frozenset[int] = frozenset()
-        # It is false for a reader who reconnected after the event `searched`, because only that event names the
-        # sources.
+        # After a reconnection it is false, because only the event `searched` names the sources.
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
         """Return whether the user may read the answer; True if it was deleted.
 
-        ``saved`` is the answer, if the caller has loaded it.
+        ``saved`` is the answer, if it is loaded already.
         """
         if saved is None:
             found = Answer.objects.select_related("conversation").filter(pk=self._answer_id)
             answer = found.only(*_READ_FIELDS).order_by().first()
             if answer is None:
                 return True
-            # If the conversation belongs to a visitor, the view has already compared the visitor's cookie.
+            # The view has already compared the cookie of a visitor.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:
@@ -165,7 +164,7 @@ class _Reader:
             allowed = False
         else:
             allowed = held.allow_collections(self._behind) and not held.find_hidden_documents(self._documents)
-        # The user may have got the right after the cache was filled, so the rights are read again before a refusal.
+        # The user may have got the right since, so the rights are read again before a refusal.
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 

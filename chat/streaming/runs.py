@@ -25,12 +25,12 @@ def join_tokens(events: Iterable[StreamedEvent]) -> str:
 class Run:
     """The writing of one ``answer`` in this process, which has its lease (the reservation in the database).
 
-    - ``stored``: the number of events that are in the database.
+    - ``stored``: the number of events in the database.
     - ``readers``: the number of open connections; ``followers`` of them wait for an event.
     - ``may_return``: a reader can reconnect.
     - ``is_begun``: the answer has left the queue.
     - ``ending``: it is being saved and cannot be stopped any more.
-    - ``is_stopped``: a user cancelled it, all readers have left, or the lease was lost.
+    - ``is_stopped``: it was cancelled, or the lease was lost.
     - ``outcome``: the result; an Answer is an earlier answer to reuse.
     - ``is_partial``: the answer was stopped or its time was over.
     """

@@ -42,7 +42,7 @@ DISK_FULL = "disk_full"
 EVENTS_KEPT = timedelta(days=1)
 
 
-# The events are one JSON parameter. `bulk_create` would send five arrays, and quote each payload twice.
+# The events are one JSON parameter, because `bulk_create` would quote each payload twice.
 _STORE = (
     "INSERT INTO chat_streamedevent (answer_id, attempt, sequence, name, payload) "
     "SELECT * FROM jsonb_to_recordset(%s::jsonb) "
@@ -71,21 +71,19 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
 def save_answer(run: Run) -> StreamedEvent:
     """Save the result of a run (the writing of an answer), and return the last event.
 
-    A second call returns the same event. If another process has taken over the answer, return the event `lost`.
+    A second call returns the same event. The event `lost` means that another process has the answer.
     """
     outcome, draft = run.outcome, run.draft
     with transaction.atomic():
         answer = Answer.objects.select_for_update().order_by().get(pk=run.answer.pk)
         if answer.lease != run.answer.lease:
-            # If this process may no longer write the answer, an earlier call has saved it, or another process writes
-            # it.
+            # An earlier call has saved the answer, or another process writes it.
             known = answer.events.filter(attempt=run.answer.attempts, name__in=("completed", "failed")).first()
             return known or run.build_next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, Completed) and outcome.approval is not None
-        # Three kinds of answers get no cache key: an answer without a search; an approved answer, because it may
-        # expire; and a copy, because it must not outlive its original.
+        # An answer without a search, an approved answer (it may expire) and a copy get no cache key.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:

@@ -13,7 +13,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 def encode_event(data: str, *, event: str, event_id: str = "") -> bytes:
     """Encode an event. Its name and id are not escaped, so they must come from this site.
 
-    Leading spaces of lines are kept; CR and CRLF become LF. If ``event_id`` is empty, the client keeps its last id.
+    If ``event_id`` is empty, the client keeps its last id.
     """
     lines = [f"id: {event_id}"] if event_id else []
     lines.append(f"event: {event}")

@@ -1,7 +1,6 @@
 """Stream answers: one process writes an answer, and readers in any process can follow it.
 
-Readers in the process that writes get events from memory, others from the database. Writing stops on request, or if
-nobody reads. If the process dies, the next reader starts the writing again, or a periodic task closes the answer.
+Writing stops on request, or without readers. If the process dies, the next reader starts the writing again.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# The process of a reader stores at this interval that the answer has a reader. Another process, which writes the
-# answer, stops only after a longer time without it.
+# A reader's process stores at this interval that the answer is read, so that it is not stopped.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 
@@ -44,14 +42,12 @@ async def follow_stream(
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
 
-    After an interrupted attempt, the first event is a `reset`. Pings are sent while nothing happens. If the reader
-    disconnects, the writing stops, unless ``may_return``. ``caller`` is the account or address whose simultaneous
-    answers are limited.
+    After an interrupted attempt, the first event is a `reset`. The writing stops if the reader disconnects, unless
+    ``may_return``. ``caller`` is the account or address whose simultaneous answers are limited.
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # Once this process has leased the answer, it must write it, even if the reader leaves. So the lease is taken in
-        # a task that is not cancelled with this one.
+        # A leased answer must be written even if the reader leaves, so a task that is not cancelled takes the lease.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
@@ -101,7 +97,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         if attempt and attempt != run.answer.attempts:
             position = 0
             yield build_unstored_event("reset")
-        # An id beyond the last event is invalid; the reader would wait forever for it.
+        # The reader would wait forever for an id beyond the last event.
         position = min(position, len(run.events))
         while True:
             changed = run.changed
@@ -110,7 +106,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 position += 1
                 run.last_followed = time.monotonic()
                 if event.name == "lost":
-                    # Another process now writes the answer and stores its events, so they are read from the database.
+                    # Another process now writes the answer, so its events are read from the database.
                     last_id = run.events[position - 2].event_id if position > 1 else after
                     async for stored in follow_stream(run.answer.pk, last_id):
                         yield stored
@@ -118,8 +114,8 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 yield event
                 if event.is_last:
                     return
-            # A reader counts only while it waits here, because after a lost connection this generator may stay paused
-            # at a `yield`.
+            # A reader counts only while it waits here. After a lost connection, this generator may stay paused at a
+            # `yield`.
             run.followers += 1
             try:
                 # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes with the event
@@ -159,8 +155,7 @@ async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[Str
             if event.is_last:
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
-            # The last event is built from the answer. Stored events are deleted after a day, and an answer that a
-            # periodic task closed has none.
+            # The last event is built from the answer, because stored events are deleted after a day.
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:

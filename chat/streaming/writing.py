@@ -1,7 +1,6 @@
 """Write answers in this process.
 
-Events and heartbeats of all answers are stored together, several times a second. The last event of an answer is stored
-before readers get it.
+The last event of an answer is stored before readers get it.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def start_writing(run: Run) -> None:
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
-        # The task works for all answers, so it must not inherit the context of the request that starts it.
+        # The task works for all answers, so it must not inherit the context of one request.
         WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
@@ -100,7 +99,7 @@ async def _write(run: Run) -> None:
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
-    # A shutdown cancels all tasks. The shield lets this one save the result first.
+    # A shutdown cancels all tasks. The shield lets this one save the result.
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
@@ -117,8 +116,7 @@ async def _publish(run: Run, started: float) -> None:
                 case AnswerDraft():
                     run.draft = event
                     run.timings_ms.setdefault("searched", milliseconds)
-                    # The function searches the sources for instructions to the model. This takes milliseconds, so a
-                    # thread does it.
+                    # The search for instructions in the sources takes milliseconds, so a thread does it.
                     run.publish_next(
                         "searched", await sync_to_async(payloads.build_searched_payload, thread_sensitive=False)(event)
                     )
@@ -180,10 +178,7 @@ def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Return the answer's cache key, and an earlier answer to use again, or None.
-
-    After a database error they are "" and None: the search that follows reports the error.
-    """
+    """Return the answer's cache key, and an earlier answer to use again, or None; "" and None if the database fails."""
     try:
         with limit_statements(LOOK_UP_SECONDS):
             return answer_cache.find_cached_answer(run.answer, run.filters, run.history, writer)
@@ -236,7 +231,7 @@ async def _end(run: Run) -> None:
     for pause_seconds in (*SAVE_PAUSES_SECONDS, None):
         try:
             if owner_pk is not None and usage is not None:
-                # Tokens cost money even if the answer has been deleted by now, so they are counted before it is saved.
+                # Tokens cost money even if the answer was deleted, so they are counted first.
                 await in_database(budgets.count_use, owner_pk, usage)
                 usage = None
             last = await in_database(saving.save_answer, run)
@@ -259,7 +254,7 @@ async def _end(run: Run) -> None:
 async def hand_over_all(seconds: float) -> None:
     """Release the answers that this event loop writes, so that other processes can write them.
 
-    Before this, wait at most ``seconds`` for answers that are being saved.
+    Wait at most ``seconds`` for answers that are being saved.
     """
     own = [run for run in RUNS.values() if run.loop is asyncio.get_running_loop()]
     tasks = [run.task for run in own if run.task is not None]

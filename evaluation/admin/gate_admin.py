@@ -94,8 +94,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
         checked = gates.check_gate(policy, subject)
         comparison, may_run = checked.comparison, request.user.has_perm("evaluation.add_evaluationrun")
         if comparison is not None and isinstance(subject, Draft):
-            # Caveats name differences between two runs other than the profile. A draft, the unpublished copy of a
-            # collection, has other documents on purpose, so it gets no caveats.
+            # A draft (an unpublished copy) has other documents on purpose, so it gets no caveats.
             comparison = replace(comparison, caveats=())
         may_publish = isinstance(subject, SearchProfileVersion) and not subject.is_published
         context = {

@@ -66,7 +66,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
         """Return the collections that the user curates and may read completely.
 
-        A language model's answers can reveal any document of a collection, so the right to read all of them is needed.
+        A language model's answers can reveal any document of a collection.
         """
         return list_source_collections(request.user)
 
@@ -129,10 +129,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return redirect_to(version)
 
     def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Deactivate a version of the instructions, or stop its evaluation.
-
-        Unlike activation, this needs no evaluation.
-        """
+        """Deactivate a version of the instructions, or stop its evaluation."""
         version = self._get_version(request, pk)
         if version.is_active:
             told = _t("%s is no longer in use: models follow no instructions. The change was not measured.")

@@ -85,10 +85,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores.
-
-    Answers computed over a table are left out, because their words do not show whether the number is right.
-    """
+    """A filter for low scores, without answers computed over a table, which the rules cannot judge."""
 
     title = _("low score")
     parameter_name = "low"
@@ -211,7 +208,7 @@ class JudgedAnswerAdmin(AnswerAdmin):
 
     @admin.action(description=_("Judge now"), permissions=["judge"])
     def judge_now(self, request: HttpRequest, answers: QuerySet[Answer]) -> None:
-        """Request judgements by all judges, also of answers that are not in the sample or were judged before."""
+        """Request judgements by all judges, also of answers that were judged before."""
         judges = list(Judgement.Judge) if settings.EVALUATE_WITH_MODEL else [Judgement.Judge.OFFLINE]
         complete = list(answers.filter(status=Answer.Status.COMPLETED))
         for answer in complete:

@@ -68,7 +68,7 @@ class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic
     class Meta:
         model = ExpectedPassage
         fields = ("source", "quote", "grade")
-        # Screen readers do not read the heading of a table's column, so each field has its own label.
+        # Screen readers do not read the heading of a table's column.
         widgets = {
             "source": forms.TextInput(attrs={"size": 22, "aria-label": _("document")}),
             "quote": forms.Textarea(attrs={"rows": 3, "cols": 38, "aria-label": _("words of the passage")}),
@@ -164,7 +164,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         found: list[int] = []
         problem = ""
         if query:
-            # Only users who may read the whole collection see its sets, so documents need no filter by reader.
+            # Only users who may read the whole collection see its sets.
             filters = SearchFilters(collections=(obj.evaluation_set.collection_id,), readers=())
             try:
                 with wait_for_search_slot():

@@ -45,7 +45,7 @@ from retrieval.search.profiles.profiles import BUILT_IN
 MOST_RUNS = 40
 MOST_LINES = 6
 MOST_PAIRS = 100
-# An answer counts as right if it gets at least this share of the points. An answer that is too long can reach it.
+# An answer counts as right if it gets at least this share of the points.
 RIGHT_EXPECTATIONS = 0.5
 
 _VERDICTS = {-1: _("significantly worse"), 0: _("not significantly different"), 1: _("significantly better")}
@@ -158,10 +158,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
 
 def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
-    """Return the run's results, the worst first. If ``wrong_only``, right answers are left out.
-
-    A search run has no answers, so ``wrong_only`` does not change its results.
-    """
+    """Return the run's results, the worst first. If ``wrong_only``, right answers are left out."""
     results = list_results(run)
     if run.kind == RunKind.SEARCH:
         return results.order_by("ndcg", "reciprocal_rank", "pk")

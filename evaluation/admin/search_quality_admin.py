@@ -25,7 +25,7 @@ from retrieval.models import Chunk, Embedder
 
 @admin.register(EmbedderTrial)
 class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
-    """The page to try embedders. It is only for superusers, because its form accepts a folder of the server."""
+    """The page to try embedders, only for superusers, because its form accepts a folder of the server."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return SuperuserAdmin.has_view_permission(self, request, obj)

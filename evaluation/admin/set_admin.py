@@ -114,7 +114,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return [*self.fields, *([] if obj else ["queries", "qrels"])]
 
     def get_readonly_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[str]:
-        # The set's expected passages belong to documents of its collection, so the collection cannot change.
+        # The expected passages belong to documents of this collection, so it cannot change.
         return ["collection"] if obj else []
 
     def formfield_for_foreignkey(
@@ -181,10 +181,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Copy the question of an answer into its collection's set of complaints, as a draft that no run uses yet.
-
-        The query parameter ``answer`` is the answer's id.
-        """
+        """Copy the question of an answer into its collection's set of complaints, as a draft that no run uses yet."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

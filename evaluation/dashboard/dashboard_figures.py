@@ -9,7 +9,7 @@ from django.utils import timezone
 from evaluation.dashboard.scope import DashboardScope
 from evaluation.models import Judgement, Score
 
-# One more row covers all days together, because percentiles of single days cannot be added.
+# One row covers all days, because percentiles of single days cannot be added.
 _SQL = """
 SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
        count(*) FILTER (WHERE status = 'completed' AND NOT refused),
@@ -30,8 +30,7 @@ SELECT (answer.completed_at AT TIME ZONE %(zone)s)::date AS day,
  ORDER BY 1 NULLS LAST
 """
 _OF_COLLECTION = " AND answer.collection_id = %(collection)s "
-# Only for these answers, the time is meaningful: copies of other answers are left out. The key `repeated` marks copies
-# whose original was deleted.
+# Copies of other answers are left out, because their time has no meaning.
 _WRITTEN = "status = 'completed' AND repeats_id IS NULL AND NOT timings_ms ? 'repeated'"
 
 
@@ -90,11 +89,10 @@ def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activ
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# Scores of different judges cannot be compared, so these metrics have a distribution for each judge.
+# Scores of different judges cannot be compared, so each judge has a distribution.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL, so an error would count as the best score. Errors are therefore counted separately. With
-# MATERIALIZED, each judgement is joined to its answer only once.
+# LEAST ignores NULL, so errors are counted separately. MATERIALIZED joins each judgement to its answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Two groups of questions are joined if their mean cosine is at least this. On SQuAD and XQuAD (Dutch), a group then
-# contains the questions about one paragraph. A lower value would also join unrelated Dutch questions.
+# Two groups of questions are joined if their mean cosine is at least this. Lower values join unrelated Dutch questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -49,8 +48,8 @@ class Unanswered:
 class Gap:
     """Questions about one subject to which the documents gave no good answer.
 
-    ``questions`` are the different wordings, most typical first. ``asked`` are the times of the questions, latest
-    first. ``documents`` are those that searches for the questions found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` are the times, latest first. ``documents``
+    were found most often.
     """
 
     questions: tuple[str, ...]
@@ -83,8 +82,7 @@ def cluster_gaps(
 ) -> list[Gap]:
     """Group questions without a good answer by meaning. Return the groups, the largest first.
 
-    Ties: by the most typical question. Each question is in exactly one group. ``vectors`` are the unit vectors of the
-    result of :func:`list_wordings`, in the same order, of shape (wordings, dimension).
+    ``vectors`` are the unit vectors of :func:`list_wordings`, in the same order, of shape (wordings, dimension).
     """
     words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
@@ -108,15 +106,14 @@ def cluster_gaps(
 def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> list[tuple[int, ...]]:
     """Group similar vectors by average linkage (UPGMA), and return the row numbers of each group.
 
-    The two most similar groups are joined as long as their mean cosine is at least ``least_likeness``. Ties: the pair
-    with the lowest rows. Groups are ordered by their first row. Source: Sokal and Michener, "A Statistical Method for
-    Evaluating Systematic Relationships", 1958.
+    Joined groups have a mean cosine of at least ``least_likeness``. Groups are ordered by their first row. Source:
+    Sokal and Michener, "A Statistical Method for Evaluating Systematic Relationships", 1958.
     """
     number = len(vectors)
     if number == 0:
         return []
     members: list[list[int]] = [[index] for index in range(number)]
-    # Sums in another order differ in their last digits. The values are rounded, so that equal values are ties.
+    # Sums in another order differ in their last digits, so the values are rounded.
     likeness = np.round((vectors @ vectors.T).astype(np.float64), 6)
     np.fill_diagonal(likeness, -np.inf)
     while True:
@@ -152,12 +149,11 @@ _SAMPLE = 20
 def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """Return the latest questions with a refused or unhelpful answer, at most 500, and how many there are.
 
-    Left out are instructions to the site, questions about unpublished copies of collections, and questions that a
-    curator has settled.
+    Questions that a curator has settled are left out.
     """
     bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up question appears in the form that was searched, which can be understood alone.
+    # A searched follow-up question can be understood alone.
     found = [
         Unanswered(str(row.pk), row.standalone_question, row.completed_at)
         for row in rows
@@ -169,7 +165,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
 
 
 def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[Document]) -> list[list[Document]]:
-    """Return for each group of answers the three documents that searches found most often. Ties: the lower id."""
+    """Return for each group of answers the three documents that searches found most often."""
     ids = sorted({pk for group in answers for pk in group})
     found: dict[str, set[int]] = {}
     with connection.cursor() as cursor:
@@ -189,7 +185,7 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 class GapReport:
     """The largest groups of questions without a good answer.
 
-    ``total`` is the number of these questions. Only the latest ``read`` of them were grouped, into ``groups`` groups.
+    ``total`` is the number of these questions; the latest ``read`` of them were grouped, into ``groups`` groups.
     """
 
     gaps: list[Gap] = field(default_factory=list)
@@ -201,10 +197,7 @@ class GapReport:
 
 
 def find_gaps(scope: DashboardScope) -> GapReport:
-    """Return the groups of questions without a good answer. They are cached for 15 minutes.
-
-    A further question without a good answer ends the cache earlier.
-    """
+    """Return the groups of questions without a good answer, cached for 15 minutes or until the next such question."""
     asked, total = find_unanswered(scope)
     if not asked:
         return GapReport()

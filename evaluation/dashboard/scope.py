@@ -95,10 +95,7 @@ def find_day_start(day: date) -> datetime:
 
 
 def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the low scores of the metric groundedness by the rules, the lowest first, then the latest.
-
-    Answers computed over a table are left out, because their words do not show whether the number is right.
-    """
+    """Return the low scores of the metric groundedness by the rules, the lowest first, then the latest."""
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,
         metric=Score.Metric.GROUNDEDNESS,

@@ -1,7 +1,6 @@
 """Try an embedder in a worker: download it, encode the passages, calibrate it, measure it, and switch to it if ordered.
 
-The site keeps its embedder during the trial: the new vectors are stored beside the old ones. A dead worker loses at
-most one batch.
+The site keeps its embedder during the trial. A dead worker loses at most one batch.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
 def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
-        # This object only downloads the model into the cache that all processes share.
+        # This object only downloads the model into the shared cache.
         LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
     candidate = embedder_choice.build_chosen_embedder(options)
     candidate.prepare()

@@ -21,9 +21,9 @@ from retrieval.types import QueryClass, RetrieverWeights, SearchFilters, SearchM
 if TYPE_CHECKING:
     from retrieval.protocols import TextEmbedder
 
-# The weight of the vectors in the search is changed to one of WEIGHTS only if this raises the mean nDCG by LEAST_GAIN.
+# The weight of the vectors is changed to one of WEIGHTS only if this raises the mean nDCG by LEAST_GAIN.
 WEIGHTS, LEAST_GAIN = (0.5, 0.7, 0.8), 0.01
-# With fewer questions, no weight is chosen, and all questions are used for the figures.
+# With fewer questions, no weight is chosen.
 FEWEST_TO_CHOOSE = 20
 
 _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
@@ -32,15 +32,10 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 def measure_embedders(
     candidate: TextEmbedder, progress: TrialProgress
 ) -> tuple[list[EmbedderFiguresPayload], float | None]:
-    """Return the figures of each evaluation set with both embedders, and a weight for the new vectors.
+    """Return the figures of each evaluation set with both embedders, and a weight for the new vectors or None.
 
-    If there are several sets, the last figures have an empty name and cover all. To choose the weight, every second
-    question is used, and only the others for the figures. No weight is chosen (None), and all questions are used, in
-    these cases:
-
-    - there are fewer than FEWEST_TO_CHOOSE questions;
-    - the embedder is built-in;
-    - the active search profile has its own weights, or another method than ZSCORE.
+    With several sets, the last figures have an empty name and cover all. If a weight is chosen, half of the questions
+    choose it, and the figures use the others.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

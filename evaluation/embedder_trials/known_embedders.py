@@ -20,8 +20,7 @@ class KnownEmbedder:
 
     - ``file_megabytes``: the size of the download. ``memory_megabytes``: the memory of a process.
     - ``question_ms``: the processor time of a question. ``passages_a_second``: the speed on one core.
-    - ``first_right``: the share of questions whose first passage is right (mean over two public sets).
-    - ``options`` may contain prompts.
+    - ``first_right``: the share of questions whose first passage is right.
     """
 
     key: str
@@ -101,10 +100,7 @@ BY_KEY = {known.key: known for known in KNOWN}
 
 
 def find_known_embedder(name: str) -> KnownEmbedder | None:
-    """Return the known embedder for ``name``, a folder or a name on the hub; None if there is none.
-
-    The ends of both names are compared.
-    """
+    """Return the known embedder for ``name``, a folder or a name on the hub; None if there is none."""
     last = name.rstrip("/").rpartition("/")[2].casefold()
     for known in KNOWN:
         if last in (known.key, str(known.options.get("model", "")).rpartition("/")[2].casefold()):
@@ -113,18 +109,15 @@ def find_known_embedder(name: str) -> KnownEmbedder | None:
 
 
 def get_known_options(name: str) -> dict[str, object]:
-    """Return the options of an embedder. For a known one they contain its prompts, which some exports lack."""
+    """Return the options of an embedder; of a known one with its prompts, which some exports lack."""
     known = find_known_embedder(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 
 
-# The links of the vector index (a graph) take about this many bytes for each passage.
+# The links of the vector index take about this many bytes for each passage.
 BYTES_OF_LINKS = 950
 
 
 def compute_stored_bytes(passages: int, dimension: int) -> int:
-    """Return the bytes that the vectors of all passages take in the database.
-
-    Each vector is stored in the table and in the index, with two bytes for each dimension.
-    """
+    """Return the bytes of all passages' vectors in the database, in table and index, two for each dimension."""
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

@@ -9,7 +9,7 @@ from evaluation.models import EmbedderTrial
 
 Step = EmbedderTrial.Step
 
-# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it. Another worker continues the trial.
+# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it, and another one continues.
 LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
@@ -44,10 +44,7 @@ class TrialProgress:
             raise StintOver
 
     def downloaded(self, what: str, done: int, total: int) -> None:
-        """Store the progress of a download.
-
-        The hub client calls this in its own thread, so the thread's database connection is closed at the end.
-        """
+        """Store the progress of a download. The hub client calls this in its own thread."""
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now

@@ -51,14 +51,14 @@ def request_switch(trial: EmbedderTrial) -> None:
 
 
 def cancel_trial(trial: EmbedderTrial) -> None:
-    """Cancel the trial. Its vectors stay stored until `delete_unused_vectors` deletes them."""
+    """Cancel the trial. Its vectors stay stored until `delete_unused_vectors`."""
     EmbedderTrial.unfinished().filter(pk=trial.pk).update(
         status=EmbedderTrial.Status.CANCELLED, lease=None, retry_at=None, finished_at=timezone.now()
     )
 
 
 def delete_unused_vectors() -> int:
-    """Delete the vectors of all embedders except the site's, and return the number of these other embedders.
+    """Delete the vectors of all embedders except the site's, and return the number of these embedders.
 
     Raises: EvaluationError if a trial is unfinished.
     """

@@ -6,10 +6,9 @@ DeepEval 4.3.1 has faults against which this module protects:
 - Unreadable verdicts are dropped.
 - After a TypeError of the judge, it asks again without a form.
 - `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
+- It sends telemetry, reads `.env`, and writes files in the current folder.
 
-By default DeepEval sends telemetry, reads `.env` and its key file from the current folder, writes files there, and
-offers to open a browser. Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports
-this module.
+Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports this module.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
     # With this key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # The import warns that DeepEval may not write files. The warning is hidden here.
+    # The import warns that DeepEval may not write files.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -83,10 +82,10 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: Case) -> LLMTestCase:
-    """Convert the case to DeepEval's form, without marks that would make DeepEval open a file or an address."""
+    """Convert the case to DeepEval's form, without marks that make it open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
-        # A judge would read markers (``[1]``) as part of the claims.
+        # A judge would read markers as part of the claims.
         actual_output=_remove_embedded_files(remove_markers(case.answer, case.markers)),
         expected_output=_remove_embedded_files(case.reference) or None,
         retrieval_context=[_remove_embedded_files(source.block.content) for source in case.sources],
@@ -103,10 +102,7 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: Case) -> tuple[str, ...]:
-        """Return the metrics for the case.
-
-        Of a refusal, only the sources are judged, because they may contain an answer.
-        """
+        """Return the metrics for the case; for a refusal, only the metrics of the sources."""
         if not case.sources:
             return ()
         if case.refused:
@@ -123,7 +119,7 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # DeepEval's evaluate() would send telemetry and write files, so it is not used.
+            # DeepEval's evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _find_judge_error(metric, error) from error
@@ -151,7 +147,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         try:
             return self._model.ask(prompt, schema, self._meter)
         except TypeError as error:
-            # DeepEval would catch a TypeError and ask again without a JSON schema, so it becomes another error.
+            # DeepEval would catch a TypeError and ask again without a JSON schema.
             raise UnusableJudgement(f"Asking the judge failed: {error}") from error
 
     async def a_generate(self, prompt: str, schema: type[Form] | None = None) -> Form:
@@ -178,7 +174,7 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
     """Return the single verdicts from which DeepEval computed the score.
 
-    Raises: UnusableJudgement if there are none, or not one for each judged item.
+    Raises: UnusableJudgement if an item has no verdict.
     """
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)

@@ -34,8 +34,7 @@ class Case:
     """An answer to judge, with its sources.
 
     ``answer`` includes the markers (``[1]``); if ``markers`` is None, every ``[n]`` is one. ``reference`` is the
-    expected answer, or empty. If ``is_quoted`` is true, the answer was quoted or computed over a table, so its sources
-    certainly support it.
+    expected answer, or empty. If ``is_quoted``, its sources certainly support it.
     """
 
     question: str

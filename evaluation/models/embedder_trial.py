@@ -12,9 +12,8 @@ from retrieval.models import Embedder
 class EmbedderTrial(EvaluationJob):
     """The trial of an embedder on this site, after which an administrator can switch to it.
 
-    ``options`` become ``Embedder.options``. ``done`` of ``total`` items of ``step`` are finished. If ``with_switch`` is
-    true, an administrator has ordered the switch. ``figures`` has an object for each evaluation set and, with several
-    sets, one for all together.
+    ``done`` of ``total`` items of ``step`` are finished. If ``with_switch`` is true, the switch is ordered. ``figures``
+    has an object for each evaluation set and, with several sets, one for all.
     """
 
     class Status(models.TextChoices):

@@ -26,8 +26,6 @@ class EvaluationRun(EvaluationJob):
     - ``corpus_version``: the version of the documents at the start.
     - ``conditions``: all other things that change figures.
     - ``unreliable_reason``: empty if the figures are reliable.
-
-    Runs in which the questions, documents and conditions are equal differ only by their profile.
     """
 
     class Status(models.TextChoices):
@@ -81,7 +79,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is searched: the set's, or the copy of it in a draft; None if that was deleted."""
+        """The collection that is searched: the set's, or the copy of it in a draft; None if deleted."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -124,8 +122,7 @@ class AnswerResult(models.Model):
     """The answer to one question in a run that answers. ``text`` stays if ``question`` is deleted.
 
     - Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`).
-    - ``generator``: the model or method that wrote the answer. If ``is_fallback`` is true, it replaced the one that
-      should be measured, for the reason in ``notice``.
+    - ``generator`` wrote the answer. If ``is_fallback``, it replaced another one, for the reason in ``notice``.
     - ``judged`` has an object for each metric; ``judge_error`` is the reason why the judge did not finish.
     """
 

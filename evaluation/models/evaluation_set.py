@@ -42,8 +42,7 @@ class EvaluationSet(models.Model):
 def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     """Return a condition for the questions that a run of this kind can measure.
 
-    A search run needs a passage to find. An answers run needs an expected answer, required words, or an expected
-    refusal. ``path`` is the lookup from the queried model to the question.
+    ``path`` is the lookup from the queried model to the question.
     """
     if kind == RunKind.SEARCH:
         return Exists(ExpectedPassage.objects.filter(question=OuterRef(path or "pk"), grade__gt=0))
@@ -63,7 +62,7 @@ class EvaluationQuestionQuerySet(models.QuerySet["EvaluationQuestion"]):
 
 
 class EvaluationQuestion(models.Model):
-    """A question of an evaluation set. A question without an expectation is a draft, which no run uses."""
+    """A question of an evaluation set. Without an expectation, it is a draft, which no run uses."""
 
     class Origin(models.TextChoices):
         MANUAL = "manual", _("written by hand")
@@ -149,7 +148,7 @@ class EvaluationQuestion(models.Model):
 class ExpectedPassage(models.Model):
     """A passage that a search should find: a quote from a document, or any passage of it if the quote is empty.
 
-    The document's source and the quote identify it, so it is found again in a new version of the document.
+    The document's source and the quote identify it, also in a new version.
     """
 
     question = models.ForeignKey(

@@ -18,8 +18,8 @@ def new_salt() -> str:
 class Experiment(models.Model):
     """An experiment in which half of the participating visitors get one search profile, and half another.
 
-    ``metric`` decides which profile is better. At most one experiment runs. ``control`` is None for the built-in
-    profile, whose settings at the start are in ``control_settings``.
+    ``metric`` decides which is better. ``control`` is None for the built-in profile, whose settings at the start are in
+    ``control_settings``.
     """
 
     class State(models.TextChoices):

@@ -109,10 +109,7 @@ class Score(models.Model):
 
 
 class JudgeUsage(models.Model):
-    """The tokens that judges used on one day, in the site's time zone.
-
-    The number has its own table, because judgements may be deleted or repeated.
-    """
+    """The tokens that judges used on one day, in the site's time zone, even if judgements were deleted."""
 
     day = models.DateField(_("day"), unique=True)
     prompt_tokens = models.PositiveBigIntegerField(_("prompt tokens"), default=0)
@@ -132,7 +129,7 @@ class JudgeUsage(models.Model):
 
 
 class Dashboard(Answer):
-    """A proxy of the model of answers. It gives the dashboard a place in the admin."""
+    """A proxy of the model of answers, for the dashboard's place in the admin."""
 
     class Meta:
         proxy = True

@@ -18,7 +18,7 @@ from retrieval.text.word_lists import read_words
 if TYPE_CHECKING:
     from chat.types import CheckedStatement
 
-# A number with decimals is one word. So the words of "12.5" do not include "5".
+# A number with decimals is one word, so "12.5" does not contain "5".
 _TOKEN = re.compile(r"[^\W_]+(?:(?<=\d)[.,:](?=\d)[^\W_]+)*")
 _ARTICLES = read_words("answers", "articles")
 
@@ -27,12 +27,11 @@ RIGHT_AGREEMENT = 0.7
 
 
 def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusal: bool = False) -> float | None:
-    """Return how well a reply agrees with the expected one, from 0 to 1.
+    """Return how well a reply agrees with the expected one, from 0 to 1; None if the two cannot be compared.
 
     - A refusal is expected: 1 for a refusal, 0 for an answer.
-    - An answer is expected: 0 for a refusal, 1 if the reply contains the expected words in order
-      (``contains_answer``), and otherwise how well the reply supports the expected sentences, on average.
-    - Nothing is expected, or the two texts are in different languages: None.
+    - An answer is expected: 0 for a refusal, 1 if ``contains_answer``, and otherwise the mean support of the expected
+      sentences.
     """
     if expects_refusal:
         return float(refused)
@@ -42,10 +41,7 @@ def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusa
 
 
 def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """Return which share of an answer's measured sentences the sources support.
-
-    None for a refusal, or if no sentence was measured.
-    """
+    """Return which share of an answer's measured sentences the sources support; None for a refusal or without any."""
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
 
@@ -58,7 +54,7 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
         return None
     sentences = [expected[start:end] for start, end, _ in split_sentences(expected, 0, len(expected))]
     scorer = SupportScorer([reply])
-    # A sentence that asserts no fact, like a single word, has no support and is left out of the mean.
+    # A sentence that asserts no fact has no support and is left out of the mean.
     supports = [found.support for sentence in sentences if (found := scorer.score(sentence))]
     return sum(supports) / len(supports) if supports else 0.0
 
@@ -66,10 +62,8 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
 def contains_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
-    Case, punctuation, white space and articles are ignored: "the World-War II" contains "World War II", but "1939" does
-    not contain "39". No text contains an answer of only articles and punctuation. Source: Rajpurkar, Zhang, Lopyrev,
-    Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of punctuation
-    inside words.
+    Case, punctuation, white space and articles are ignored. Source: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+
+    Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of punctuation inside words.
     """
     words = f" {_normalize(text)} "
     return any(answer and f" {answer} " in words for answer in map(_normalize, answers))

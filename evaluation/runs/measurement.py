@@ -82,7 +82,7 @@ class SearchMeasurement:
     def __init__(self, task: RunInput) -> None:
         self._task = task
         settings = task.profile.settings
-        # recall@50 needs 50 results. The profile's own top_k would give the first ones of the same list.
+        # recall@50 needs 50 results, of which the profile's own top_k are the first.
         self._top_k = min(TOP_K, max(settings.depth, settings.candidate_multiplier * settings.top_k))
         expected = [one for question in task.questions for one in question.expected_passages.all()]
         self._expectations = find_expected_chunks(task.collection_id, expected)
@@ -144,8 +144,7 @@ QUOTE_CHARACTERS = 500
 class Reply:
     """A measured reply. Times are milliseconds since the question.
 
-    ``end`` is the last event, None if the answer broke off. ``searched`` is None without a search, ``first_ms`` without
-    a token.
+    ``end`` is the last event, None if the answer broke off. ``searched`` and ``first_ms`` may be None.
     """
 
     searched: AnswerDraft | None = None
@@ -170,7 +169,7 @@ async def measure_reply(
 ) -> Reply:
     """Return the reply that a visitor would get to this question after ``history``. It is not saved.
 
-    ``instructions`` are for a language model. None means the active ones.
+    None for ``instructions`` means the active ones.
     """
     reply = Reply()
     started = time.perf_counter()
@@ -196,7 +195,7 @@ class AnswerMeasurement:
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
-        """Run a search to load the models. No answer is written, because a model's answer costs money."""
+        """Run a search to load the models, without an answer, which could cost money."""
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:

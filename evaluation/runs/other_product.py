@@ -1,4 +1,4 @@
-"""Ask another product the questions of a set over OpenAI's protocol. Its answers are graded like those of this site."""
+"""Ask another product the questions of a set over OpenAI's protocol, and grade its answers like this site's."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ class ProductComparison:
 def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
     """Ask the ``other`` product each question of a finished run with answers, and compare the figures.
 
-    ``report`` gets the number of asked questions and of all questions. Raises: ModelFailed if the product replied to
-    none.
+    ``report`` gets the number of asked questions and of all. Raises: ModelFailed without any reply.
     """
     results = list(run.answer_results.select_related("question"))
     pairs = [(result, result.question) for result in results if result.question is not None]
@@ -79,7 +78,7 @@ def _ask(other: ChatModel, question: str) -> ProductReply:
 
 
 def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
-    """Return whether the first sentence of a reply says that there is no answer. An empty reply is a refusal too."""
+    """Return whether the first sentence of a reply says that there is no answer; True for an empty reply."""
     sentence = next(split_sentences(text, 0, len(text)), None)
     if sentence is None:
         return True

@@ -28,7 +28,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, URLs and gates, and ``field`` its field in a result."""
+    """A metric of a run. ``key`` is its name in summaries, URLs and gates; a result has ``field``."""
 
     key: str
     field: str
@@ -39,7 +39,7 @@ class RunMeasure:
         return value
 
 
-# Pages show the measures in this order. Lists of runs show only the first measure.
+# Pages show the measures in this order, lists of runs only the first.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -123,8 +123,8 @@ class RunComparison:
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
     """Return the means of the metrics with intervals, and the milliseconds that a question took.
 
-    A mean covers the questions with a value, whose number is ``questions``. A metric without values is missing. Raises:
-    ValueError without results.
+    ``questions`` is the number of values of a mean; a metric without values is missing. Raises: ValueError without
+    results.
     """
     return {
         "questions": len(results),
@@ -180,9 +180,9 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
 
 
 def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with a ``baseline``, an earlier run of the same kind.
+    """Compare the run with a ``baseline``, an earlier run of the same kind, by ``metric`` or else the first metric.
 
-    The metric is ``metric``, or else the first one of this kind. Questions with the largest difference come first.
+    Questions with the largest difference come first.
     """
     before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
     after = {result.question_id: result for result in list_results(run).exclude(question=None)}

@@ -1,6 +1,6 @@
 """Measure a run: reserve its row, ask every question, and save each result at once.
 
-After a crash, the next worker continues. If a condition has changed, it begins again.
+After a crash, the next worker continues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
 
-# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it. Another worker asks the remaining questions.
+# After this time a worker stops, before CELERY_TASK_TIME_LIMIT ends it, and another one continues.
 LONGEST_STINT_SECONDS = 10 * 60.0
 Measurement = SearchMeasurement | AnswerMeasurement
 
@@ -52,7 +52,7 @@ class _StintOver(Exception):
 def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | None:
     """Continue the run for a limited time and return it; None if another worker is measuring it.
 
-    After a failure, the error is stored, and the time of the next attempt if it may succeed.
+    An error is stored, with the time of the next attempt if it may succeed.
     """
     waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
@@ -80,7 +80,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
 
 def _measure(run: EvaluationRun, report: Report | None) -> None:
     task = _prepare_input(run)
-    # If the documents change while passages are looked up, the comparison with this version at the end shows it.
+    # If the documents change from here on, the comparison of versions at the end shows it.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
     _begin(task, measurement, version)
@@ -123,7 +123,7 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
         collection_id=collection,
-        # Only users who may read the whole collection see the results, so documents need no filter by reader.
+        # Only users who may read the whole collection see the results.
         filters=SearchFilters(collections=(collection,), readers=()),
         questions=questions,
     )

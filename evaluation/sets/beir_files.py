@@ -45,12 +45,10 @@ class ImportedQuestion:
 
 
 def read_questions(queries: bytes, judgements: bytes | None = None) -> list[ImportedQuestion]:
-    """Return the queries with a relevant document, and those that expect a refusal, in file order.
+    """Return the queries with a relevant document, and queries that expect a refusal, in file order.
 
-    A query may have an expected "answer", "must" and "must_not" (words of the answer), "max_chars", or
-    "expects_refusal": true. Files of BEIR contain the queries of all splits, so queries without a judgement are left
-    out, and judgements without a query. Without judgements, all queries with an expectation are returned. Raises:
-    UnreadableTestSet, which names the file and the line.
+    A query may have "answer", "must", "must_not", "max_chars" and "expects_refusal". Without judgements, all queries
+    with an expectation are returned. Raises: UnreadableTestSet, which names the file and the line.
     """
     questions = {question.id: question for question in _read_queries(QUERIES, queries)}
     says_itself = any(question.says_what_is_expected for question in questions.values())

@@ -22,8 +22,7 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's question for this answer, without an expectation yet, and whether it is new.
 
-    A follow-up question is stored in the form that was searched. That form may contain words of sources. So if one is
-    outside the set's collection, the question is stored as typed, because readers of the set may not see the source.
+    A follow-up question is stored as searched, unless this may reveal words of a source outside the collection.
     """
     is_within = has_only_sources_of(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -42,7 +41,7 @@ def has_only_sources_of(answer: Answer, collection: Collection) -> bool:
 
 
 def get_complaint_set(collection: Collection) -> EvaluationSet:
-    """Return the evaluation set for the collection's unhelpful answers. It is created if it does not exist."""
+    """Return the evaluation set for the collection's unhelpful answers; create it if it does not exist."""
     slug = f"complaints-{collection.slug}"[:LONGEST_SLUG]
     if EvaluationSet.objects.filter(slug=slug).exclude(collection=collection).exists():
         slug = f"complaints-{collection.pk}-{collection.slug}"[:LONGEST_SLUG]
@@ -57,10 +56,7 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 
 
 def find_asked_collection(answer: Answer) -> Collection | None:
-    """Return the collection that was searched, or else the one with most sources; None if there is neither.
-
-    If an unpublished copy (draft) was searched, its original is returned.
-    """
+    """Return the collection that was searched, or else the one with most sources; None if there is neither."""
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
     sources = [source["document"]["id"] for source in answer.sources]
@@ -91,7 +87,7 @@ def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int 
 
 
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
-    """Read questions and judgements in BEIR's format. A document id is the source name of a document in the collection.
+    """Read questions and judgements in BEIR's format, with documents named by their source in the collection.
 
     Raises: UnreadableTestSet, also for an unknown document.
     """

@@ -10,7 +10,7 @@ from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from evaluation.statistics import Expectation
 from retrieval.models import Chunk, Document, DocumentText
 
-# A chunk contains a quote if both have at least this share of the shorter one in common.
+# A chunk contains a quote if they share at least this part of the shorter one.
 LEAST_SHARE = 0.5
 
 
@@ -32,10 +32,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
 
 
 def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
-    """Return which chunks of the collection contain each expected passage, by the passage's id.
-
-    A passage is found by its words, so it may be cut differently than before.
-    """
+    """Return which chunks of the collection contain each expected passage, by the passage's id."""
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))
     quotes: dict[int, dict[int, str]] = {}

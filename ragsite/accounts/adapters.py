@@ -60,7 +60,7 @@ class AccountAdapter(DefaultAccountAdapter):
             user = super().save_user(request, user, form, commit)
             if not invitations.accept_invitation(invitation, user):
                 raise ImmediateHttpResponse(redirect("account_signup"))
-        # The person opened the link of a mail that was sent to this address, so the address is confirmed.
+        # The person opened the link of a mail to this address, so the address is confirmed.
         self.stash_verified_email(request, invitation.email)
         return user
 
@@ -74,8 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):
             return response
         if sociallogin is None:
             if not (user.has_usable_password() and may_use_password(user)):
-                # An account without a password must sign in with its identity provider. A passkey would still work
-                # after the provider has closed the account, so it is refused.
+                # The account must use its identity provider: a passkey would still work after the provider has closed
+                # the account.
                 _refuse(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.
@@ -85,8 +85,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
         if (options["signal_kwargs"] or {}).get("sociallogin") is not None:
-            # With a number of seconds, the time would begin again whenever the session is saved. A timedelta sets a
-            # fixed end.
+            # A timedelta sets a fixed end; a number of seconds would begin again with each save.
             request.session.set_expiry(timedelta(hours=settings.OIDC_SESSION_HOURS))
         response: HttpResponse = super().post_login(request, user, **options)
         return response
@@ -117,16 +116,12 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> Any:
         email = read_login_claims(sociallogin).email
         sociallogin.email_addresses = [EmailAddress(email=email, verified=True, primary=True)] if email else []
-        # Only the part before the @ is used, because a username that looks like an e-mail address could be the address
-        # of another account.
+        # A username that looks like an e-mail address could be the address of another account.
         username = (data.get("username") or "").partition("@")[0]
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the provider's e-mail address, so that allauth connects both.
-
-        Return None if OIDC_JOIN_BY_EMAIL is off, or unless exactly one account may be connected.
-        """
+        """Return the existing account with the provider's e-mail address, so that allauth connects both; else None."""
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
@@ -138,8 +133,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user=user, email=email, defaults={"verified": True, "primary": True}
         )
         if not address.verified and is_last_local_administrator(user):
-            # The address of this account is not confirmed, so allauth would remove its password. Then no administrator
-            # could sign in with a password.
+            # allauth would remove the password of this account, because its address is not confirmed.
             logger.warning("%s is not joined by e-mail: it is the last administrator with a password.", user)
             return None
         return user, email
@@ -162,10 +156,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """A step of the sign-in that sends a mail to confirm an address which the person typed at the sign-up.
-
-    An address that an administrator typed needs no confirmation.
-    """
+    """A step of the sign-in that sends a mail to confirm the address typed at the sign-up."""
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user
@@ -191,6 +182,5 @@ def read_login_claims(sociallogin: Any) -> Claims:
 
 
 def _refuse(request: HttpRequest, reason: str) -> NoReturn:
-    """Refuse the sign-in. The reason is logged and not shown, because it may say something about other accounts."""
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -158,8 +158,8 @@ class AccountsAdminSite(AdminSite):
             gaps = {**dashboard, "name": _t("Gaps in the documents"), "object_name": "Gaps", "admin_url": address}
             models["evaluation.gaps"] = gaps
             if request.path == address:
-                # Django highlights a menu entry if the page's address begins with the entry's. The added "?" prevents
-                # this for the dashboard.
+                # Django highlights a menu entry if the page's address begins with it. The "?" prevents this for the
+                # dashboard.
                 dashboard["admin_url"] += "?"
         if "retrieval.searchprofile" in models:
             profiles = models["retrieval.searchprofile"]

@@ -30,8 +30,8 @@ GROUP_NAME_MAX_CHARACTERS = 150
 class Claims:
     """What an identity provider says about a person who signs in.
 
-    ``email`` is empty if the provider has not verified it. If ``groups_left_out`` is true, the list of groups is
-    incomplete, as from Entra for a person with many groups.
+    ``email`` is empty if the provider has not verified it. ``groups_left_out`` is true if the list of groups is
+    incomplete.
     """
 
     email: str
@@ -45,7 +45,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
-    # Some providers send the text "false", which counts as true in Python, so only these two values mean true.
+    # Some providers send the text "false", which counts as true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
     groups = _find_claim(userinfo, groups_claim)
     if groups is None:
@@ -60,7 +60,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
-    """Convert SAML attributes to claims. The e-mail address in the attributes never counts as verified."""
+    """Convert SAML attributes to claims, whose e-mail address never counts as verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
@@ -68,7 +68,7 @@ def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
     """Return the names of the site's groups for the provider's group names.
 
-    A ``mapping`` from theirs to ours leaves out names that it lacks; without one, the names are the same.
+    A ``mapping`` leaves out names that it lacks; without one, the names are the same.
     """
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
@@ -104,10 +104,9 @@ def is_last_local_administrator(user: User) -> bool:
 
 
 def is_stale(user: User) -> bool:
-    """Return whether the account's rights may be out of date.
+    """Return whether an account without a password has not signed in at its provider for OIDC_KEY_DAYS.
 
-    That is the case if it has no password, and its provider has not signed it in for OIDC_KEY_DAYS. Providers do not
-    report people who leave, so the person may be one of them.
+    Providers do not report people who leave.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False
@@ -119,7 +118,7 @@ def is_stale(user: User) -> bool:
 def apply_claims(user: User, claims: Claims) -> None:
     """Give ``user`` the rights in ``claims``, and remove rights that only the claims of an earlier sign-in gave."""
     with transaction.atomic():
-        # All superusers are locked, because otherwise the last two could lose the role at the same time.
+        # All superusers are locked, because the last two could lose the role at the same time.
         list(get_user_model()._default_manager.filter(is_superuser=True).order_by("pk").select_for_update())
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
@@ -139,11 +138,6 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
 
 
 def _find_groups(names: frozenset[str]) -> set[Group]:
-    """Return the groups with these names. Missing groups are created.
-
-    If OIDC_GROUPS is empty, a group that has permissions or manages a collection is left out, because the provider's
-    names must not give such rights.
-    """
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
         managing = CollectionGrant.objects.filter(group_id=OuterRef("pk")).exclude(role=CollectionGrant.Role.READER)

@@ -32,7 +32,7 @@ class SignInForm(LoginForm):
             field.widget.attrs.pop("placeholder", None)
 
     def add_prefix(self, field_name: str) -> str:
-        # The field keeps the name `username` in the request, because the admin's page and programs send that.
+        # The field keeps the name `username` in the request, because the admin and programs send it.
         name: str = super().add_prefix("username" if field_name == "login" else field_name)
         return name
 
@@ -43,7 +43,7 @@ class SignUpForm(SignupForm):
         self.invitation = invitations.find_pending_invitation(context.request)
         if self.invitation is not None:
             self.fields["email"].initial = self.invitation.email
-            # Django ignores the sent value of a disabled field, so the address cannot be changed.
+            # Django ignores the sent value of a disabled field.
             self.fields["email"].disabled = True
 
     def clean_email(self) -> str:
@@ -57,7 +57,7 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # An account that signs in with an identity provider gets no mail, because a new password must not open it.
+        # A new password must not open an account of an identity provider, so it gets no mail.
         self.users = [
             user
             for user in find_users_by_address(email)
@@ -105,7 +105,7 @@ class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
 
 
 class _LimitedCode:
-    """A form for the code of a second factor. After too many wrong codes it accepts none, as with passwords."""
+    """A form for the code of a second factor. After too many wrong codes it accepts none."""
 
     user: User
 

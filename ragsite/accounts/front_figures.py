@@ -25,10 +25,7 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of objects that ``user`` may see, for the admin's first page. Each is computed when it is first used.
-
-    Unpublished copies of documents (in drafts) are not counted.
-    """
+    """Numbers of objects that ``user`` may see, for the admin's first page, without unpublished copies."""
 
     def __init__(self, user: AnyUser) -> None:
         self.user = user

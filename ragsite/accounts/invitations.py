@@ -22,10 +22,7 @@ def find_pending_invitation(request: HttpRequest | None) -> Invitation | None:
 
 
 def accept_invitation(invitation: Invitation, user: User) -> bool:
-    """Mark the invitation as used, and add the user to its groups.
-
-    Return False if it was used before or has expired.
-    """
+    """Mark the invitation as used, and add the user to its groups; False if it is used or has expired."""
     if not _find_open().filter(pk=invitation.pk).update(accepted_at=timezone.now(), accepted_by=user):
         return False
     user.groups.add(*invitation.groups.all())

@@ -27,8 +27,7 @@ from ragsite.models import ApiKey
 from retrieval.api.throttling import CountedTogether
 from retrieval.models import Collection, Source
 
-# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key. Other
-# unknown keys are refused, so that the user notices a mistyped or revoked key.
+# Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key.
 PLACEHOLDERS = frozenset(
     [
         *("", "-", "anonymous", "dummy", "dummy-key", "dummy_key", "empty", "fake", "lm-studio", "none", "not-needed"),
@@ -37,7 +36,7 @@ PLACEHOLDERS = frozenset(
 )
 PREFIX = "rs_"
 PUBLIC_CHARACTERS = 8
-# Each character is one of 62 letters and digits, so 43 of them are 256 random bits.
+# 43 characters out of 62 letters and digits have 256 random bits.
 SECRET_CHARACTERS = 43
 
 
@@ -60,8 +59,8 @@ def issue_key(
 ) -> ApiKey:
     """Create an API key for ``user``. Its ``secret`` can be read only from the returned object.
 
-    The key is limited to ``collections``; None means all collections of the user. If it is for a ``source``, an import
-    of documents, it gets the scope and collection of this source, whatever else is passed.
+    None for ``collections`` means all of the user's. A key for a ``source`` (an import of documents) gets its scope and
+    collection.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
@@ -91,7 +90,7 @@ LAST_USE_KEPT_FOR = timedelta(minutes=1)
 class KeyAuthentication(BaseAuthentication):
     """Authenticates `Authorization: Bearer KEY` or `Token KEY`, and applies the limits of the key.
 
-    ``is_only`` is for views that accept no other credentials. A placeholder (see PLACEHOLDERS) then counts as no key.
+    ``is_only`` is for views that accept no other credentials.
     """
 
     def __init__(self, *, is_only: bool = False) -> None:
@@ -110,8 +109,7 @@ class KeyAuthentication(BaseAuthentication):
     def authenticate_key(self, request: Request, secret: str) -> tuple[Any, ApiKey]:
         """Return the owner of a secret, and the key.
 
-        Raises: AuthenticationFailed for an unknown, revoked or expired key, and for an inactive user; SignInRefused if
-        too many wrong keys were sent from the address.
+        Raises: AuthenticationFailed for an invalid key or an inactive user; SignInRefused after too many wrong keys.
         """
         caller = sign_in_limits.build_caller(request, secret, is_name=False)
         allowance = sign_in_limits.load_token_allowance(caller)

@@ -1,6 +1,6 @@
 """Let people connect programs to /mcp by signing in (OAuth 2.1), instead of copying an API key.
 
-A token is valid only at /mcp. It has the rights of the person, limited to its scopes.
+A token is valid only at /mcp, with the person's rights.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# An address with one of these schemes would be opened by the browser itself instead of the program.
+# A browser opens an address with one of these schemes itself, instead of the program.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -97,7 +97,7 @@ class AuthorizationView(views.AuthorizationView):
         address = request.GET.get("redirect_uri", "")
         client = Client.objects.filter(pk=request.GET.get("client_id", "")).first()
         own = client.get_redirect_uris() if client and urlsplit(address).scheme not in _REFUSED_SCHEMES else []
-        # Reading `port` also raises ValueError if the port of the address is invalid.
+        # `port` raises ValueError if it is invalid.
         if not is_redirect_uri_allowed(address, own, False) or urlsplit(address).port == 0:
             raise BadRequest("The program is not known, or the address is none of its own.")
         get_resources(request)
@@ -116,7 +116,7 @@ class AuthorizationView(views.AuthorizationView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponseBase:
         response: HttpResponseBase = super().dispatch(request, *args, **options)
-        # The form redirects to the program, which the site's content security policy would forbid.
+        # The form redirects to the program, which the content security policy would forbid.
         response._csp_replace = {"form-action": None}  # type: ignore[attr-defined]
         return response
 
@@ -128,14 +128,13 @@ class AuthorizationView(views.AuthorizationView):
 class TokenView(views.TokenView):
     @transaction.atomic
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Issue tokens, only once for each code and each refresh token, even if requests are simultaneous.
+        """Issue tokens, only once for each code and each refresh token.
 
-        If a code is used again, the tokens issued for it are revoked, and so are the tokens that replaced them.
+        If a code is used again, its tokens are revoked.
         """
         answer: HttpResponse
         if request.POST.get("grant_type") != Client.GrantType.AUTHORIZATION_CODE:
-            # If two requests send the same refresh token at once, the second waits for the lock, and then finds the
-            # token replaced.
+            # A second request with the same refresh token waits for the lock, and then finds the token replaced.
             hashed = get_adapter().hash_token(request.POST.get("refresh_token", ""))
             Token.objects.select_for_update().filter(type=Token.Type.REFRESH_TOKEN, hash=hashed).first()
             answer = super().post(request)
@@ -143,8 +142,7 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # A code is valid for a minute. A used code is forgotten after a day, so that an older code cannot
-            # disconnect the program.
+            # A code is valid for a minute. After a day it is forgotten, and cannot disconnect the program any more.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:
@@ -167,7 +165,7 @@ class RegistrationView(views.ClientRegistrationView):
             return None
         said = super()._get_client_metadata() or {}
         kept = {name: said[name] for name in _KEPT if name in said}
-        # Each of these values must be a list. allauth would parse a string as JSON once more, so a string is refused.
+        # allauth would parse a string as JSON once more, so each value must be a list.
         lists = (kept.get(name, []) for name in ("redirect_uris", "grant_types", "response_types"))
         return kept if all(isinstance(each, list) for each in lists) else None
 
@@ -241,10 +239,7 @@ class TokenOrKey(KeyAuthentication):
 
 
 class SignedInMcpView(McpView):
-    """The MCP endpoint for sites with MCP_SIGN_IN.
-
-    Anonymous requests are refused, so that programs ask the user to sign in.
-    """
+    """The MCP endpoint for sites with MCP_SIGN_IN. Anonymous requests are refused, so that programs ask to sign in."""
 
     permission_classes = [IsAuthenticated]
 

@@ -114,7 +114,7 @@ def erase_person(user: User) -> None:
     Raises: LastAdministrator.
     """
     users = get_user_model()._default_manager
-    # All administrators are locked, because otherwise two of them could erase each other.
+    # All administrators are locked, because two of them could erase each other.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -8,13 +8,13 @@ from django.db.models import Q
 
 _ALL = "view add change delete"
 _APPS = ("auth", "retrieval", "chat", "evaluation", "ragsite")
-# No role may use these models. Deliveries of webhooks, for example, contain questions about any collection.
+# No role may use these models, because webhooks, for example, contain questions about any collection.
 _OF_SUPERUSERS = ("apikey", "webhook", "webhookdelivery", "registeredconnector")
 # The permissions of each role for each model. A user also needs rights in a collection to see its rows.
 ROLES: dict[str, dict[str, str]] = {
     "Curators": {
         _ALL: "retrieval.document retrieval.source chat.approvedanswer",
-        # A curator gets the right to change a collection from the grant that its creation stores, not from the role.
+        # A curator's right to change a collection comes from the grant that its creation stores, not from the role.
         "view add": "retrieval.collection",
         "view change": "retrieval.chunk",
         "view add change": "retrieval.draft chat.collectioninstructions",

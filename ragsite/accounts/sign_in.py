@@ -21,10 +21,9 @@ from ragsite.accounts.sign_in_limits import raise_if_limited
 
 
 class LimitedBackend(ModelBackend):
-    """An authentication backend for a name and a password.
+    """An authentication backend for a name and a password, with a limit of failures.
 
-    A caller with too many failures is refused before the password is hashed. A wrong password raises PermissionDenied,
-    so that Django does not hash it again in the next backend, which exists only for sessions of earlier releases.
+    A wrong password raises PermissionDenied, so that Django does not hash it again in the next backend.
     """
 
     def authenticate(
@@ -45,7 +44,7 @@ class LimitedBackend(ModelBackend):
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
             with sign_in_limits.hashing_slot(is_known=allowance.is_known):
-                # While this request waited for a slot, others may have reached the limit, so it is checked again.
+                # Other requests may have reached the limit while this one waited, so it is checked again.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
@@ -55,8 +54,7 @@ class LimitedBackend(ModelBackend):
             if not allowance.is_known:
                 sign_in_limits.count_busy(caller)
             raise
-        # allauth's pages set `stages_follow`, because they ask for the second factor later. Programs and the admin's
-        # sign-in page cannot ask for it.
+        # Only allauth's pages, which set `stages_follow`, can ask for the second factor later.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
@@ -80,10 +78,7 @@ def _check_allowance(caller: sign_in_limits.Caller) -> sign_in_limits.Allowance:
 
 
 def may_use_password(user: User) -> bool:
-    """Return whether LOCAL_PASSWORDS lets the user sign in with a password.
-
-    Superusers may always use a password, because the provider may fail.
-    """
+    """Return whether LOCAL_PASSWORDS lets the user sign in with a password; superusers always may."""
     return settings.LOCAL_PASSWORDS or bool(user.is_superuser)
 
 
@@ -96,7 +91,7 @@ def lacks_second_factor(user: AnyUser) -> bool:
 
 
 def list_connected_programs(user: User) -> Any:
-    """Return the programs that the user connected. If MCP_SIGN_IN is off, there are no tables of such programs."""
+    """Return the programs that the user connected; none if MCP_SIGN_IN is off."""
     if not settings.MCP_SIGN_IN:
         return ()
     from ragsite.accounts.mcp_sign_in import list_programs
@@ -109,7 +104,6 @@ def is_password_enough(user: AbstractBaseUser) -> bool:
 
 
 def _find_username(name: str) -> str:
-    """Return the username for a name or an e-mail address, so that failures with both are counted together."""
     users = get_user_model()._default_manager
     if "@" not in name or "\0" in name or users.filter(username=name).exists():
         return name

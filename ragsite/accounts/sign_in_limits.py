@@ -1,8 +1,6 @@
 """Limit failed sign-ins, counted by account and by address.
 
-There are three limits. After few failures, an account is refused at the address of the failures. After more failures,
-an address is refused for all accounts. After failures at many addresses, an account is only slowed, so that strangers
-cannot lock out its owner. An address where the account has signed in before has the first limit only.
+After failures at many addresses, an account is only slowed, so that strangers cannot lock out its owner.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# A busy site refuses a sign-in without a check of the password. An address may make at most this many such attempts,
-# more than a class makes that signs in at the same time.
+# An address may make this many attempts that a busy site refuses unchecked: more than a class makes at once.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
@@ -44,11 +41,11 @@ TOKEN_FAILURES = 30
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# A password is hashed in some tenths of a second, so several callers can wait for it in this time.
+# Several callers can wait in this time, because a hash takes some tenths of a second.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One password at a time is hashed, so that the other processors work for the pages. One more slot is for accounts at an
-# address where they have signed in before.
+# One password at a time is hashed, so that other processors work for the pages. The second slot is for accounts at
+# addresses where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(
@@ -81,7 +78,7 @@ class Caller:
 class Allowance:
     """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success needs no write to the
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success writes nothing to the
     database.
     """
 
@@ -100,18 +97,12 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token.
-
-    A token that has succeeded at this address before is always allowed.
-    """
+    """Return whether the caller may try a token; it always may after a success at this address."""
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
 def find_code_wait(caller: Caller) -> int:
-    """Return the seconds until the caller may try a second factor again; 0 if at once.
-
-    Failures at all addresses count, because only a caller with the password can cause them.
-    """
+    """Return the seconds until the caller may try a second factor again; 0 if at once."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
     return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
@@ -223,8 +214,7 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
     """Wait until a password may be hashed, and run the block, which does it.
 
-    ``is_known`` means that the account has signed in at this address. Raises: SignInBusy if the wait takes longer than
-    WAIT_SECONDS.
+    ``is_known``: the account has signed in at this address. Raises: SignInBusy after WAIT_SECONDS.
     """
     with ExitStack() as held:
         try:

@@ -11,7 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
-    # allauth's pages link to this address. An unconfirmed e-mail address gets its mail at the next sign-in.
+    # allauth's pages link to this address.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
     path("password/set/", views.password_elsewhere, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),

@@ -99,7 +99,7 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect. Its secret address then appears in the log only once."""
+    """Store the invitation in the session and redirect, so that its secret appears in the log only once."""
     found = invitations.find_invitation(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)
@@ -181,7 +181,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         )
         form = KeyForm(user=request.user)
     own = ApiKey.objects.filter(user=request.user).select_related("source").prefetch_related("collections")
-    # The new key can be shown only now, so the response is a page and not a redirect.
+    # The new key can be shown only now, so there is no redirect.
     return render(request, "account/keys.html", {"form": form, "keys": own, "issued": issued})
 
 

@@ -144,7 +144,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
     rows: list[ReaderRow] = []
     asked = _("The account asked it, and may read all documents that it uses.")
     if found.owner is not None:
-        # Staff who may view conversations see in the admin who asked, so the name is shown here too.
+        # Staff who may view conversations can see in the admin who asked.
         knows_asker = viewer.has_perm("chat.view_conversation") or may_list_accounts(viewer)
         rows.append(ReaderRow(str(found.owner) if knows_asker else _("The account that asked"), asked))
     if found.is_own:

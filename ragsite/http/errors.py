@@ -1,7 +1,4 @@
-"""Build error responses for requests outside the API's views.
-
-They are JSON under /api/ and at /mcp, have OpenAI's form under /v1/, and are pages elsewhere.
-"""
+"""Build error responses for requests outside the API's views: JSON, OpenAI's form, or pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Serve static files on the event loop, and limit the size of request bodies.
 
-Without the limit, Django writes any body to a file before a view runs, and takes a chunked body for an empty one.
+Without the limit, Django writes any body to a file before a view runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BodyTooLong(Exception):
 def limit_body(headers: Sequence[Header], receive: Receive) -> Receive:
     """Wrap ``receive`` so that it raises BodyTooLong when the body is longer than allowed.
 
-    If `Content-Length` is too large, BodyTooLong is raised at once.
+    A large `Content-Length` raises it at once.
     """
     has_files = _find_value(headers, b"content-type").lstrip().lower().startswith(b"multipart/form-data")
     limit: int = settings.REQUEST_MAX_BYTES if has_files else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -95,14 +95,14 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of the compressed copy. The file does not exist if it would not be smaller."""
+    """Return the path of the compressed copy, which exists only if it is smaller."""
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"
     if copy.exists() or path.suffix not in COMPRESSIBLE or stat.st_size < SMALLEST_COMPRESSED:
         return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
-    # Several processes may write the copy at once. Each writes its own temporary file and renames it, which is atomic.
+    # Several processes may write the copy at once, so each renames its own temporary file, which is atomic.
     with NamedTemporaryFile(dir=copy.parent, delete=False) as file:
         file.write(gzip.compress(path.read_bytes(), mtime=0))
     Path(file.name).replace(copy)

@@ -8,13 +8,13 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# A language model reads the whole file, so it lists at most this many documents for each collection.
+# A language model reads the whole file, so each collection has at most this many documents in it.
 DOCUMENTS_LISTED = 100
 
 
 @require_GET
 def llms_txt(request: HttpRequest) -> HttpResponse:
-    """Return an index of the public documents for language models (llms.txt). All callers get the same."""
+    """Return an index of the public documents for language models (llms.txt)."""
 
     def address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))

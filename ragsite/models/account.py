@@ -54,12 +54,12 @@ class ClaimedRights(models.Model):
 
 def find_users_by_address(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
-    # The database's iexact treats some letters as equal that lower() does not, so the addresses are compared again.
+    # The database's iexact treats some letters as equal that lower() does not.
     return [user for user in users if user.email.lower() == address.lower()]
 
 
 def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None, **_options: Any) -> None:
-    """Delete allauth's record of a replaced e-mail address. It could still be used to reset the password."""
+    """Delete allauth's record of a replaced e-mail address, which could still reset the password."""
     if update_fields is None or "email" in update_fields:
         EmailAddress.objects.filter(user_id=instance.pk).exclude(email=instance.email.lower()).delete()
 
@@ -67,8 +67,8 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """The number of failed sign-ins of an account, an address, or both; or an address where an account succeeded.
 
-    ``key`` is a keyed hash of them, because people sometimes type a password as the name. ``since`` is the first
-    failure or the last success. ``admitted_at`` is the last attempt that a slowed account accepted.
+    ``key`` is a keyed hash, because people sometimes type a password as the name. ``since`` is the first failure or the
+    last success. ``admitted_at`` is the last attempt of a slowed account.
     """
 
     class Kind(models.TextChoices):

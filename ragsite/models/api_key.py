@@ -33,8 +33,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(models.Model):
     """An API key of a program, with some of the rights of its user.
 
-    The key is shown once, and its SHA-256 is stored; this is secure because a key has 256 random bits. ``public_id``
-    names it in lists and in the audit log.
+    The key is shown once, and its SHA-256 is stored. ``public_id`` names it in lists and in the audit log.
     """
 
     secret = ""
@@ -46,8 +45,7 @@ class ApiKey(models.Model):
     public_id = models.CharField(_("begins with"), max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=20, choices=SCOPE_LABELS), verbose_name=_("scopes"))
-    # Without this field, a limited key would get access to everything when its last collection is deleted, because an
-    # empty list means all collections.
+    # Without this field, a limited key would get access to everything when its last collection is deleted.
     is_limited = models.BooleanField(_("limited to collections"), default=False)
     collections = models.ManyToManyField(
         Collection,
@@ -56,7 +54,7 @@ class ApiKey(models.Model):
         verbose_name=_("collections"),
         help_text=_("For a limited key: the collections that it may use, if its account may read them."),
     )
-    # A key is deleted with its source (an import of documents), because without a source it would have more rights.
+    # Without its source (an import of documents), a key would have more rights, so both are deleted together.
     source = models.ForeignKey(
         Source,
         models.CASCADE,

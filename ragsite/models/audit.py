@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditPerson(models.Model):
-    """A person in the audit log. The name is stored only here, so that an erasure of the person can replace it.
+    """A person in the audit log. The name is stored only here, so that an erasure can replace it.
 
-    ``user_id`` is no foreign key, because entries stay when the account is deleted. It is None for an erased person.
+    ``user_id`` is no foreign key, because entries stay when the account is deleted.
     """
 
     user_id = models.BigIntegerField(null=True, unique=True)
@@ -26,8 +26,7 @@ class AuditPerson(models.Model):
 class AuditEntry(models.Model):
     """One recorded action. The database forbids changes, and deletions before AUDIT_DAYS.
 
-    It contains no text of documents, questions or answers. ``object_person`` is the changed account, or the owner of
-    the changed object.
+    It contains no text of documents, questions or answers. ``object_person`` is the changed account or the owner.
     """
 
     class Via(models.TextChoices):
@@ -59,5 +58,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        # The name of the object is left out, because some readers of the log may not read it.
+        # Some readers of the log may not read the name of the object.
         return f"{self.action} {self.object_id}".strip()

@@ -14,7 +14,7 @@ from core.jobs import Leased, is_due
 class SlackQuestion(Leased):
     """A question from Slack, with the answer when it is written.
 
-    - ``message``: channel and time of the message. It is unique, so a message that Slack sends twice is answered once.
+    - ``message``: channel and time of the message, unique because Slack may send it twice.
     - ``thread``: the time of the thread's first message.
     - ``reply``: the time of the site's message, which becomes the answer.
     - ``text``: the question; empty when there is an answer.
@@ -27,7 +27,7 @@ class SlackQuestion(Leased):
         FAILED = "failed", _("failed")
 
     MOST_ATTEMPTS = 4
-    # Slack repeats a message for at most an hour, so older rows are not needed to recognise a repetition.
+    # Slack repeats a message for at most an hour.
     KEPT_FOR = timedelta(days=1)
 
     message = models.CharField(max_length=80, unique=True)

@@ -111,11 +111,10 @@ def describe_person(user: AnyUser | None) -> AuditPerson | None:
 
 
 def _get_label(subject: Model | None) -> str:
-    """Return the object's name; "" for a person, or for an object that is named after a question."""
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # Django loads only some fields of an object to delete it, so its name may be missing.
+        # Django loads only some fields of an object to delete it.
         return ""
     if isinstance(subject, ApiKey):
         # The name of a key may say who owns it.
@@ -131,8 +130,7 @@ def _find_person(subject: Model | None) -> Any:
     return subject.user if isinstance(subject, ApiKey | QuestionBudget | _OF_PERSON) else None
 
 
-# Within this time, the same action by the same person on the same object from the same address is recorded once. Open
-# pages reload, and HTTP Basic sends the password with each request.
+# The same action by the same person on the same object from the same address is recorded once in this time.
 AGAIN_AFTER = {
     "conversation.viewed": timedelta(minutes=10),
     "conversation.listed": timedelta(minutes=10),
@@ -153,7 +151,7 @@ def _signed_out(user: User, **_: Any) -> None:
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
 def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
-    # People sometimes type a password as their name, so the typed text is stored only if it is a username.
+    # People sometimes type a password as their name, so only usernames are stored.
     users = get_user_model()
     name = credentials.get(users.USERNAME_FIELD) or credentials.get("username")
     user = users._default_manager.filter(**{users.USERNAME_FIELD: str(name).replace("\0", "")}).first()
@@ -183,7 +181,7 @@ def delete_old_entries() -> int:
         return 0
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # A trigger in the database (migration 0003) allows deletions only with this setting.
+            # A trigger (migration 0003) allows deletions only with this setting.
             cursor.execute("SET LOCAL ragsite.audit_retention = 'on'")
         old = AuditEntry.objects.filter(at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS))
         deleted = old.delete()[0]
@@ -206,7 +204,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON. Without the object's label, the details are left out too: they may contain names."""
+    """Return the entry as JSON; without the object's label, details are left out too."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

@@ -18,8 +18,8 @@ from retrieval.models import Document
 class Watched:
     """A model whose changes are recorded in the audit log. Names of fields are separated by spaces.
 
-    An entry has the old and new values of the fields in ``values``. It only says that a field in ``names`` changed,
-    because its value may be personal or long. ``relations`` are many-to-many fields.
+    An entry has the old and new values of ``values``. It only says that a field in ``names`` changed, because its value
+    may be personal or long. ``relations`` are many-to-many fields.
     """
 
     model: str
@@ -151,11 +151,10 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # The entry stays when the person is erased, so it gets the id and not the name.
+        # The entry stays when the person is erased, so it gets the id.
         return f"user {related.pk}"
     return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
 
 
 def _is_exempt(instance: Model) -> bool:
-    """Return whether the row is an unpublished copy of a document. The publication is recorded instead."""
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

@@ -30,8 +30,8 @@ from retrieval.management.prepared import migrate
 
 _OWN_APPS = ("chat", "evaluation", "ragsite", "retrieval")
 MANIFEST, DUMP, SECRET_KEY, MEDIA = "manifest.json", "database.dump", "secret_key", "media"
-# The table `ragsite_unfinished_restore` exists until the files are restored and the migrations have run. A start of the
-# site finds it after an interrupted restore.
+# The table `ragsite_unfinished_restore` exists until the restore is complete, so that a start of the site finds an
+# interrupted one.
 _BEGIN = b"""
 SET client_min_messages = warning;
 BEGIN;
@@ -53,8 +53,8 @@ class BackupError(CommandError):
 class Manifest:
     """The contents of a backup.
 
-    ``migrations`` are the applied ones, as "app.name". ``files`` is the number of original files, without those in a
-    bucket of object storage.
+    ``migrations`` are the applied ones, as "app.name". ``files`` is the number of original files, without object
+    storage.
     """
 
     made_at: str
@@ -65,7 +65,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder inside each of ``folders``, after removing those that killed processes left there.
+    """Yield a temporary folder inside each of ``folders``, after removing old ones of killed processes.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -73,7 +73,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
     lock = machine.lock_file(data_dir / ".backup-lock")
     if lock is None:
         raise BackupError("Another backup or restore is running: wait until it has ended.")
-    # Folders of other sites have another prefix, so they are not removed.
+    # Folders of other sites have another prefix, and stay.
     prefix = f".ragsite-{hashlib.sha256(bytes(data_dir)).hexdigest()[:8]}-"
     with lock, contextlib.ExitStack() as stack:
         for left in (left for folder in {data_dir, *folders} for left in folder.glob(f"{prefix}*")):
@@ -89,14 +89,13 @@ def remove_leftovers() -> None:
 def make_backup(file: Path) -> Manifest:
     """Write the database and the original files to ``file``, in the state of one moment.
 
-    The site may run during the backup. Files in a bucket of object storage are not included. Raises: BackupError.
+    The site may run. Files in object storage are not included. Raises: BackupError.
     """
     _refuse_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
-        # This folder is in DATA_DIR, because hard links to the original files work there. A link is made quickly, and
-        # keeps the content if the file is deleted during the backup.
+        # Hard links to the original files work in DATA_DIR, and keep the content if a file is deleted.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
             manifest = _copy_files_and_dump(held)
             whole = unfinished / file.name
@@ -118,8 +117,7 @@ def _copy_files_and_dump(held: Path) -> Manifest:
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         with transaction.atomic(), connection.cursor() as locking:
-            # While the table is locked, no document can change. So the database's snapshot and the linked files have
-            # the same state.
+            # While the table is locked, no document can change, so snapshot and files have the same state.
             locking.execute("LOCK TABLE retrieval_document IN SHARE MODE")
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
@@ -174,8 +172,8 @@ def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[
 def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     """Restore a backup, and migrate the database if the backup is from an older release.
 
-    Existing data are replaced only if ``replace`` is true. If the restore is interrupted, the site does not start until
-    another restore has finished. Raises: BackupError.
+    Existing data are replaced only if ``replace``. After an interruption, the site does not start until a restore has
+    finished. Raises: BackupError.
     """
     _refuse_citus()
     try:
@@ -207,10 +205,7 @@ def describe_interrupted_restore() -> str:
 
 
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
-    """Return what to do if this version's migrations do not fit the ``applied`` ones; "" if they do.
-
-    Only the site's own apps are compared, because the migrations of other packages depend on the settings.
-    """
+    """Return what to do if this version's migrations do not fit the ``applied`` ones; "" if they do."""
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
     missing = {key for key, each in own.items() if key not in done and not done.issuperset(each.replaces or [key])}

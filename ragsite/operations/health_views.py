@@ -1,6 +1,6 @@
 """Health endpoints: whether the process lives, whether the site can answer, and its metrics.
 
-`/readyz` returns 200 while questions can be answered, with other faults under `degraded`. It takes at most two seconds.
+`/readyz` returns 200 while questions can be answered, with other faults under `degraded`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack 
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Respond with 200, without a query: this process must not be killed because the database fails."""
+    """Respond with 200, without a query: a failed database is no reason to kill this process."""
     return JsonResponse({"status": "ok"})
 
 
@@ -99,7 +99,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 @_FIGURES.check("figures")
 def _count_rows() -> Finding:
-    """Update the metrics that are counted in the database. An error here does not hide the other metrics."""
+    """Update the metrics that are counted in the database."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out().items():

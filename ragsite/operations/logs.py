@@ -42,10 +42,7 @@ class Context:
     started: float = field(default_factory=time.perf_counter)
 
     def as_fields(self) -> dict[str, object]:
-        """Return the fields for a log line.
-
-        The user is missing until another function has loaded it, because a log line must not query the database.
-        """
+        """Return the fields for a log line, with the user only if it is loaded already."""
         user = vars(self.request).get("user") if self.request is not None else None
         if isinstance(user, SimpleLazyObject) and user._wrapped is empty:
             user = getattr(self.request, "_acached_user", None)
@@ -66,12 +63,12 @@ def get_log_context() -> Context:
 def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Wrap Django's handler: each request gets an id, a line in the access log (`LOG_REQUESTS`) and a tracing span.
 
-    Responses are not cached unless a view allows it, because most of them depend on the user.
+    Responses are not cached unless a view allows it.
     """
     if iscoroutinefunction(get_response):
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            # A stream is sent after this function returns, so the variable is not reset at the end.
+            # A stream is sent after this function returns, so the variable is not reset.
             _current.set(begun := _begin(request))
             return _end(begun, await get_response(request))
 
@@ -146,8 +143,7 @@ def _end_task(retval: Any = None, state: str | None = None, **_: Any) -> None:
     _current.set(Context())
 
 
-# A library may quote users' texts in a message. So only its first line is logged, and of that at most this many
-# characters.
+# A library may quote users' texts in a message, so only its first line, up to this length, is logged.
 
 LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -163,7 +159,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a log record as one line, which ends with the request's id, and a traceback if there is one."""
+    """Formats a log record as one line, which ends with the request's id, and a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = get_log_context().request_id

@@ -19,9 +19,9 @@ from core.readiness import DATABASE, Finding, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
 
-# The scheduler sends waiting work every 15 seconds. If work waits longer than this time, no worker takes it.
+# The scheduler sends waiting work every 15 seconds, so no worker takes work that waits longer than this.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
-# A worker that reads a document for longer than this without progress is stuck, although it still sends heartbeats.
+# A worker that reads a document for longer than this without progress is stuck.
 STUCK_AFTER = timedelta(minutes=3)
 LATE_AFTER = {
     "documents": timedelta(minutes=10),
@@ -37,7 +37,7 @@ QUEUE_LABELS = {
     "deliveries": _("Webhook deliveries"),
     "answers": _("Answers"),
 }
-# The tasks of the queue `maintenance` have no rows in the database, so it is not listed here.
+# Tasks of the queue `maintenance` have no rows in the database, so it is not listed.
 _JOBS: dict[str, tuple[type[Job], ...]] = {
     "documents": (Document, SourceRun, Draft),
     "judgements": (Judgement, EvaluationRun),
@@ -65,7 +65,7 @@ class Queue:
 
 
 def count_queued_work() -> list[Queue]:
-    """Return the length of each queue. Maintenance tasks count only if the task broker uses the database."""
+    """Return the length of each queue."""
     counts = [_count_answers(), *(_count_jobs(name, model) for name, models in _JOBS.items() for model in models)]
     lengths, oldest, now = Counter[str](), dict[str, float](), timezone.now()
     for name, length, since in counts[0].union(*counts[1:], all=True):
@@ -83,8 +83,7 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # The waiting time of a document that was never tried begins at its last update. Its `retry_at` does not show it,
-    # because the scheduler changes that.
+    # A document that was never tried waits since its last update, because the scheduler changes its `retry_at`.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 

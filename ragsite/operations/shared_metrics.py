@@ -1,6 +1,6 @@
 """Share metrics between the processes of a site, in files that stay when a process is killed.
 
-The files are in memory if possible, because a process that writes them to a full disk would be killed.
+They are in memory if possible, because a process that writes them to a full disk would be killed.
 """
 
 from __future__ import annotations

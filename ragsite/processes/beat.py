@@ -1,6 +1,6 @@
 """The scheduler process, `python -m ragsite.processes.beat`. Its state is in memory, so a full disk does not stop it.
 
-Celery's own command is not used, because it loads all apps.
+Celery's own command would load all apps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEEN_EVERY_SECONDS = 5.0
 
 
 class Scheduler(beat.Scheduler):
-    """Celery's scheduler, which also sets the time of a file, so that other processes see that it runs."""
+    """Celery's scheduler, which also sets the time of a file to show that it runs."""
 
     _seen_at = 0.0
 

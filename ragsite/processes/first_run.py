@@ -43,7 +43,7 @@ SUGGESTED = {
     "ziekenhuis": ["Waar kan ik parkeren?", "Wat is een cardioversie?", "Moet ik nuchter zijn voor een operatie?"],
 }
 
-# The metadata fields by which readers can filter the demo documents, with labels. demo/metadata.json has the values.
+# The metadata fields of the demo documents by which readers can filter, with labels.
 FILTERS = {
     "parts": {"kind": "Kind", "published": "Published"},
     "lingo": {"kind": "Kind", "published": "Published"},
@@ -52,10 +52,7 @@ FILTERS = {
 
 
 def prepare_site() -> tuple[str, str] | None:
-    """Prepare the site before its processes start.
-
-    Return name and password of the administrator, if one was created.
-    """
+    """Prepare the site before its processes start; return name and password of a new administrator."""
     output = OutputWrapper(sys.stdout)
     output.write("Preparing the database …")
     call_command("check")
@@ -72,7 +69,7 @@ def prepare_site() -> tuple[str, str] | None:
 
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
-    # Only the process that forks all others may open a converted model, so it is not opened here.
+    # Only the process that forks all others may open a converted model.
     if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
         embedder.prepare(say)
     profile = active_profile().settings
@@ -84,7 +81,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
 
 
 def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
-    """Read the demo documents; return None if they were read before, because deleted ones must not come back.
+    """Read the demo documents; return None if they were read before.
 
     The file ``marker`` is created at the end, so an interrupted first run is continued.
     """

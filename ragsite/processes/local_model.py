@@ -1,7 +1,4 @@
-"""Serve the language model in the file LOCAL_MODEL over OpenAI's protocol, only to this machine.
-
-The engine is llama.cpp, from the package xllamacpp.
-"""
+"""Serve the language model in the file LOCAL_MODEL over OpenAI's protocol, only to this machine."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ def main() -> None:
     parameters.model_alias = {settings.OPENAI_MODEL}
     parameters.hostnames, parameters.port = [HOST], settings.LOCAL_MODEL_PORT
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.LOCAL_MODEL_THREADS
-    # Two answers at once would each be half as fast, so one is written at a time.
+    # Two answers at once would each be half as fast.
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
     # With an n_cache_reuse above 0, the model would reuse states that depend on another reader's prompt.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
@@ -76,7 +73,7 @@ def main() -> None:
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
-    # Two protections: pages of other sites may not call the model, and callers may not see others' questions.
+    # Pages of other sites may not call the model, and callers may not see others' questions.
     parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
     parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
     parameters.verbosity = 1
@@ -84,7 +81,7 @@ def main() -> None:
         server = xllamacpp.Server(parameters)
     except RuntimeError:
         sys.exit(f"The model {settings.LOCAL_MODEL} could not be served; the lines above say why.")
-    # The model reads the common beginning of all prompts now, so that the first question is faster.
+    # The model reads the common beginning of all prompts now, to answer the first question faster.
     prompt = compose_prompt("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
     _start_trial()
@@ -92,10 +89,9 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Start the trial that shows whether the model calls functions correctly, so that no reader waits for it."""
+    """Start the trial of the model's function calls, so that no reader waits for it."""
     django.setup()
-    # Another supervisor than `serve` may have started this process. Django's models are loaded only now, so the import
-    # is here.
+    # Django's models are loaded only now, so the import is here.
     from chat.answering import model_trial
 
     try:

@@ -20,8 +20,7 @@ import psutil
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
-# If memory runs out, Linux ends the processes with the highest score first: workers, then other processes that `serve`
-# restarts, and the database last.
+# If memory runs out, Linux ends the processes with the highest score first: workers, and the database last.
 SITE_SCORE = 200
 WORK_SCORE = 500
 _SCORE_FILE = Path("/proc/self/oom_score_adj")
@@ -30,7 +29,7 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 BALLAST_FILE = "ballast"
 BALLAST_BYTES = 64 * 2**20
-# The file that reserves disk space is deleted when less than this is free.
+# The file that reserves disk space is deleted below this free space.
 GIVEN_UP_BELOW_BYTES = 16 * 2**20
 
 
@@ -49,7 +48,7 @@ def lock_file(path: Path) -> IO[bytes] | None:
 
 
 def count_available_cores(root: Path = _CGROUPS) -> int:
-    """Return how many processors this process may use on the machine or in its container; at least 1."""
+    """Return how many processors this process may use in its machine or container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # Without a limit, the file is missing or contains "max".
@@ -88,23 +87,17 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 
 
 def raise_oom_score(score: int) -> None:
-    """Make Linux end this process and its children before others when memory runs out.
-
-    A higher score stays, because only root may lower it.
-    """
+    """Make Linux end this process and its children before others when memory runs out; a higher score stays."""
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 
 
 def end_with_parent(parent: int, name: str) -> None:
-    """Make Linux kill this process when its ``parent`` ends, and rename this process.
-
-    Otherwise it could stay alive and keep a port or a task.
-    """
+    """Make Linux kill this process when its ``parent`` ends, and rename this process."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_NAME, name.encode()[:15])
-        # After SIGTERM a worker would wait for its tasks, so the signal is SIGKILL.
+        # After SIGTERM a worker would wait for its tasks.
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -115,8 +108,7 @@ def reserve_disk_space(
 ) -> None:
     """Keep a file that reserves disk space: delete it when the disk is full, and create it again later.
 
-    Call this repeatedly. Without any space, PostgreSQL stops at its next checkpoint, and then nobody can read
-    documents.
+    Call this repeatedly. Without any space, PostgreSQL stops at its next checkpoint.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

@@ -1,7 +1,6 @@
-"""Run the processes of a Procfile, and restart those that die.
+"""Run the processes of a Procfile, and restart each one that dies.
 
-They are forks, so they share this process's memory. This process has no threads and no database connections, because
-these would not survive a fork.
+They are forks, which share memory, so this process has no threads and no database connections.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ragsite.processes import machine
 
 STOP_SECONDS = 10.0
 TICK_SECONDS = 0.5
-# A process that ran for at least this time before it died is restarted at once, and its earlier failures do not count.
+# A process that ran for at least this time is restarted at once, and its earlier failures do not count.
 HEALTHY_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 30
 RESTARTS_FILE = "restarts.json"
@@ -61,7 +60,7 @@ def supervise(
     on_tick: Callable[[], None],
     stop_seconds: float = STOP_SECONDS,
 ) -> None:
-    """Run the processes until SIGINT or SIGTERM, and restart those that die. Call ``on_tick`` twice a second."""
+    """Run the processes until SIGINT or SIGTERM, and restart them when they die. Call ``on_tick`` twice a second."""
     told_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _frame: told_to_stop.append(number))
@@ -104,10 +103,7 @@ def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str],
 
 
 def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Run the given program in this forked process.
-
-    Ctrl-C does not reach it, because the supervisor stops all processes in order.
-    """
+    """Run the given program in this forked process, which ignores Ctrl-C because the supervisor stops it."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -127,7 +123,7 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout would take a child process that now runs another program for ended.
+        # `join` with a timeout would take a child that now runs another program for ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:

@@ -1,7 +1,6 @@
 """Settings and hooks of the web server, gunicorn (`--config python:ragsite.processes.web`), and limits on connections.
 
-Its first process loads the site and forks the others. It has no threads and connections, because they would not survive
-a fork.
+Its first process forks the others, so it has no threads and connections.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ from retrieval.index.embedders.onnx import OnnxEmbedder
 
 logger = logging.getLogger(__name__)
 
-# A process that is silent for this time is killed. A request whose body is silent for this time is refused.
+# A process that is silent for this time is killed, and a request whose body is silent is refused.
 SILENT_SECONDS = 15
-# Open streams may continue for this time after the signal to stop. `serve` waits ten seconds in all for the web server.
+# Streams may continue for this time after the signal to stop. `serve` waits ten seconds in all.
 STREAM_SECONDS = 3
 STOP_SECONDS = 5
 CONNECTIONS = 40
 LEAST_CONNECTIONS = 6
-# A new connection must send the headers of its first request within this time. For later requests, `keepalive` applies.
+# A new connection must send the headers of its first request within this time.
 HEADER_SECONDS = 10.0
-# A process accepts at most MOST_OF_AN_ADDRESS connections from one address. It keeps SPARE_FILES of its open files for
-# other uses.
+# A process accepts at most MOST_OF_AN_ADDRESS connections from one address, and keeps SPARE_FILES open files for other
+# uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# Before a process accepts a new connection, it waits WAIT_SECONDS for each connection that it has, but at most
-# MOST_WAITS times. So a process with fewer connections accepts first.
+# A process waits WAIT_SECONDS for each of its connections before it accepts another, at most MOST_WAITS times, so that
+# idle processes accept first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -76,7 +75,7 @@ _LOADED_BEFORE = (
 class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     """An HTTP connection. It is closed if its first headers take too long, or if there are too many connections.
 
-    Behind proxies, connections are not counted by address, because many users share a proxy's address.
+    Behind proxies, whose addresses many users share, connections are not counted by address.
     """
 
     _network = ""
@@ -107,10 +106,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which a process accepts one connection at a time.
+    """A listening socket from which a process accepts one connection at a time, idle processes first.
 
-    A process with open connections waits before it accepts another, so that idle processes come first. Otherwise
-    asyncio accepts all waiting connections in the process that wakes up first.
+    Otherwise asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any
@@ -118,7 +116,7 @@ class Listener(socket.socket):
     _took_one = False
 
     def listen(self, backlog: int = 0, /) -> None:
-        """Do nothing, because the socket is listening already. gunicorn's method would listen again."""
+        """Do nothing, because the socket is listening already."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         if self._took_one:
@@ -151,20 +149,19 @@ _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
 worker_class = Worker
-# Each process can write at least one answer, so more processes than answers would leave some idle.
+# More processes than answers would leave some idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# A process sets the time of this file to show that it lives. In memory, a full or slow disk does not delay it.
+# The time of this file shows that a process lives. In memory, a full or slow disk does not delay it.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5
 limit_request_line = 8190
-# DRF and Django read `X-Forwarded-For` and `X-Forwarded-Proto` according to the settings NUM_PROXIES and HTTPS, so
-# gunicorn must not read them.
+# DRF and Django read these headers according to NUM_PROXIES and HTTPS, so gunicorn must not.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
-# The control socket of gunicorn needs a thread, which would not exist in the forked processes.
+# The control socket needs a thread, which would not exist in forked processes.
 control_socket_disable = True
 errorlog = None
 loglevel = "warning"
@@ -183,7 +180,7 @@ def on_starting(server: Any) -> None:
 
     remove_leftovers()
     load_model()
-    # A stream that waits for a model releases its database connection, so a few connections are enough.
+    # A stream that waits for a model has no database connection, so a few are enough.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))
     for database in connections.settings.values():
         database["OPTIONS"]["pool"] = {"min_size": 1, "timeout": 10, "max_size": size}
@@ -191,8 +188,7 @@ def on_starting(server: Any) -> None:
         # Instead of Django, `ragsite.postgres.backend` checks the connections of the pool.
         database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
-    # Forked processes share the memory of existing objects until one writes to it. The garbage collector writes to all
-    # objects except frozen ones.
+    # The garbage collector writes to all objects except frozen ones, which would end the sharing of memory with forks.
     gc.collect()
     gc.freeze()
 
@@ -202,15 +198,13 @@ def post_fork(server: Any, worker: Any) -> None:
 
     end_with_parent(server.pid, f"ragsite-web-{worker.age}")
     ADMISSION.processes = server.num_workers
-    # Streams of this process may continue for this time after the signal to stop. A little later, gunicorn's first
-    # process kills this one.
+    # Streams may continue for this time; a little later, gunicorn's first process kills this one.
     worker.cfg.set("graceful_timeout", max(1, server.cfg.graceful_timeout - STOP_SECONDS))
     call_with_local_embedder(lambda embedder: embedder.prepare())
 
 
 def post_worker_init(worker: Any) -> None:
-    # gunicorn sends this signal to a process that is stuck. Its own handler needs the event loop, which is stuck too.
-    # The handler below works even then: it writes where each thread is, and ends the process.
+    # gunicorn's handler of this signal needs the event loop, which is stuck. The handler below works even then.
     worker.loop.remove_signal_handler(signal.SIGABRT)
     faulthandler.enable()
 
@@ -245,10 +239,7 @@ def preload() -> None:
 
 @functools.cache
 def load_model() -> None:
-    """Open the site's embedder before the web processes fork.
-
-    A message is logged if the stored vectors are from another embedder.
-    """
+    """Open the site's embedder before the web processes fork, and log if stored vectors are from another one."""
     call_with_local_embedder(lambda embedder: embedder.open_for_forks())
     try:
         if notice := embedder_choice.describe_embedder_choice():
@@ -259,10 +250,7 @@ def load_model() -> None:
 
 
 def call_with_local_embedder(step: Callable[[OnnxEmbedder], None]) -> None:
-    """Call ``step`` with the site's embedder, if it runs in this process.
-
-    Errors are only logged, because /readyz reports them too.
-    """
+    """Call ``step`` with the site's embedder, if it runs in this process. Errors are only logged."""
     try:
         embedder = embedder_choice.get_embedder()
         if isinstance(embedder, OnnxEmbedder):

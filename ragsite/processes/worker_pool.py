@@ -1,7 +1,6 @@
 """A pool of worker processes for Celery, in which a process that dies does not stop the others.
 
-Celery's own pool has one pipe for all processes, with a lock that a killed process never releases. Here the kernel
-releases the locks.
+In Celery's own pool, a killed process never releases its lock of the common pipe.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def _begin_threads(instance: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Kill this process when its parent, the worker, ends.
-
-    PR_SET_PDEATHSIG would also kill it when the thread that started it ends.
-    """
+    """Kill this process when the worker ends. PR_SET_PDEATHSIG would kill it when the thread that started it ends."""
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

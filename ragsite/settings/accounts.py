@@ -10,8 +10,7 @@ from ragsite.settings import env
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "chat:home"
 LOGOUT_REDIRECT_URL = "chat:home"
-# SIGN_UP is `off` (nobody can sign up), `invitation` (only invited people), or a list of domains (also people with an
-# e-mail address of one of them).
+# SIGN_UP is `off`, `invitation` (only invited people), or a list of domains whose addresses may sign up too.
 SIGN_UP_DOMAINS = [name.lower() for name in env.read_names("SIGN_UP", "off")]
 SIGN_UP = SIGN_UP_DOMAINS[0] if len(SIGN_UP_DOMAINS) == 1 and "." not in SIGN_UP_DOMAINS[0] else "domain"
 if SIGN_UP not in ("off", "invitation") and not all("." in name for name in SIGN_UP_DOMAINS):
@@ -22,7 +21,7 @@ HTTPS = env.read_flag("HTTPS", False)
 PASSKEYS = HTTPS
 
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env.read_mail_server("EMAIL_URL")
-# Port 465 means TLS from the first byte, port 25 no TLS (for the site's own network), and any other port STARTTLS.
+# Port 465 means TLS from the first byte, port 25 no TLS, and any other port STARTTLS.
 EMAIL_USE_SSL = EMAIL_PORT == 465
 EMAIL_USE_TLS = EMAIL_PORT not in (25, 465)
 EMAIL_TIMEOUT = 10
@@ -76,15 +75,14 @@ OIDC_TRUST_EMAIL = env.read_flag("OIDC_TRUST_EMAIL", False)
 OIDC_JOIN_BY_EMAIL = env.read_flag("OIDC_JOIN_BY_EMAIL", False)
 # Rights are read from the identity provider only at a sign-in, so sessions are short.
 OIDC_SESSION_HOURS = 12.0
-# The API keys of an account without a password are refused if it has not signed in for this time.
+# API keys of an account without a password are refused after this time without a sign-in.
 OIDC_KEY_DAYS = 30.0
 
 SOCIALACCOUNT_ADAPTER = "ragsite.accounts.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_REQUIRED = False
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
-# The content security policy forbids forms that lead to another site, so a sign-in begins with a link. The link has no
-# other effect.
+# The content security policy forbids forms that lead to another site, so a sign-in begins with a link.
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
 if OIDC_SERVER_URL:

@@ -8,8 +8,8 @@ from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# Seconds from the question to the saved answer, at most. A local model writes one answer at a time, so questions wait
-# longer for it.
+# Most seconds from the question to the saved answer. A local model writes one answer at a time, so questions wait
+# longer.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
 # One web server writes this many answers at once, and lets ANSWERS_WAITING more questions wait.
 ANSWERS_AT_ONCE = max(1, env.read_number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
@@ -27,8 +27,7 @@ QUESTION_MAX_CHARACTERS = 500
 CHAT_MODEL_MAY_REFUSE = env.read_flag("CHAT_MODEL_MAY_REFUSE", False)
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 
-# Rules judge every answer; the language model of these settings judges a sample. It should differ from the model that
-# writes the answers, which would judge them too well.
+# The language model of these settings judges a sample of answers. It should not be the model that writes them.
 JUDGE_BASE_URL = env.read_string("JUDGE_BASE_URL")
 JUDGE_API_KEY = env.read_string("JUDGE_API_KEY")
 JUDGE_MODEL = env.read_string("JUDGE_MODEL")
@@ -37,7 +36,7 @@ JUDGE_SAMPLE_RATE = env.read_number("JUDGE_SAMPLE_RATE", 1.0)
 JUDGE_DAILY_BUDGET_TOKENS = env.read_number("JUDGE_DAILY_BUDGET_TOKENS", 0)
 EVALUATE_WITH_MODEL = bool(JUDGE_BASE_URL and JUDGE_MODEL)
 
-# Conversations and audit entries are deleted after this number of days. 0 means that they are never deleted.
+# Days after which conversations and audit entries are deleted; 0 means never.
 CONVERSATION_DAYS = env.read_number("CONVERSATION_DAYS", 0)
 AUDIT_DAYS = env.read_number("AUDIT_DAYS", 0)
 

@@ -14,8 +14,7 @@ _questions, _period = int(_rate[1]), _rate[2]
 API_KEY_AUTHENTICATION = "ragsite.accounts.keys.KeyAuthentication"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        # DRF takes the status for a request without credentials from the first class. With this one, it is 401 and not
-        # 403.
+        # With this class first, DRF responds to a request without credentials with 401 and not 403.
         API_KEY_AUTHENTICATION,
         "rest_framework.authentication.SessionAuthentication",
         "rest_framework.authentication.BasicAuthentication",
@@ -25,7 +24,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "core.api.schema.SchemaWithProblems",
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
-    # The number of trusted proxies in front of the site. Addresses in headers of other senders are ignored.
+    # The number of trusted proxies in front of the site; other addresses in headers are ignored.
     "NUM_PROXIES": env.read_number("NUM_PROXIES", 0),
     "DEFAULT_THROTTLE_CLASSES": [
         "retrieval.api.throttling.ScopedRates",

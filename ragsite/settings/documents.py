@@ -21,18 +21,17 @@ if FILES_S3_BUCKET := env.read_string("FILES_S3_BUCKET", ""):
         "OPTIONS": {
             "bucket_name": FILES_S3_BUCKET,
             "endpoint_url": env.read_string("AWS_ENDPOINT_URL_S3") or None,
-            # The keys and the region come from the machine: from a role, from AWS_ACCESS_KEY_ID and similar variables,
-            # or from the folder ~/.aws.
+            # The machine has the keys and the region: in a role, in AWS_ACCESS_KEY_ID and similar variables, or in
+            # ~/.aws.
         },
     }
-# Documents are refused if less disk space than this is free. PostgreSQL stops if it cannot write, and then nobody can
-# read documents either.
+# Documents are refused below this free disk space, because PostgreSQL stops if it cannot write.
 DISK_RESERVE_BYTES = 200 * 2**20
 DOCUMENT_MAX_BYTES = env.read_number("DOCUMENT_MAX_MIB", 50) * 2**20
-# The limit for all files of a request together. Django writes them to temporary files before a view runs.
+# The limit for all files of a request, which Django writes to temporary files before a view runs.
 REQUEST_MAX_BYTES = 500 * 2**20
 DOCUMENT_MAX_PASSAGES = 50_000
-# The key in a document's metadata whose value names groups. Only their members see the document.
+# The key in a document's metadata that names groups. Only their members see the document.
 DOCUMENT_GROUPS_KEY = "groups"
 SANDBOX_REQUIRED = env.read_flag("SANDBOX_REQUIRED", False)
 EXTRACTION_MEMORY_MIB = 1024
@@ -43,10 +42,9 @@ OCR_TURN_SECONDS = 300.0
 QUICK_SECONDS = 1.0
 SLOW_DOCUMENTS_AT_ONCE = 1
 
-# The folders that imports (sources) may read, and the hosts of the site's own network to which they may connect.
+# The folders that sources (imports) may read, and the private hosts to which they may connect.
 SOURCE_FOLDERS = [Path(folder) for folder in env.read_names("SOURCE_FOLDERS")]
 SOURCE_PRIVATE_HOSTS = env.read_names("SOURCE_PRIVATE_HOSTS")
 SOURCE_TIMEOUT_SECONDS = 20.0
-# Connectors are code of other people, which connects to the network itself. So SOURCE_PRIVATE_HOSTS does not limit
-# them.
+# Connectors are code of other people, which SOURCE_PRIVATE_HOSTS does not limit.
 SOURCE_CONNECTORS = env.read_flag("SOURCE_CONNECTORS", False)

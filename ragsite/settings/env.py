@@ -76,17 +76,14 @@ def read_https_url(name: str) -> str:
 
 
 def read_mail_server(name: str) -> tuple[str, int, str, str]:
-    """Return host, port, user and password of a setting like ``smtp://user:password@host:587``.
-
-    Without a value, the host is empty.
-    """
+    """Return host ("" without a value), port, user and password of ``smtp://user:password@host:587``."""
     parts = urlsplit(read_string(name))
     try:
         host, port = parts.hostname or "", parts.port or 587
     except ValueError:
         host, port = "", 0
     if read_string(name) and not (parts.scheme == "smtp" and host):
-        # The value may contain a password, so the message does not repeat it.
+        # The value may contain a password.
         raise ImproperlyConfigured(f"{name} must look like smtp://user:password@mail.example.org:587.")
     return host, port, unquote(parts.username or ""), unquote(parts.password or "")
 
@@ -99,7 +96,7 @@ def load_or_create_secret_key(data_dir: Path) -> str:
         fresh.touch(mode=0o600)
         fresh.write_text(secrets.token_urlsafe(50))
         with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)  # This fails if another process was faster. Its key is then used.
+            os.link(fresh, path)  # This fails if another process was faster, whose key is then used.
         fresh.unlink()
     return path.read_text()
 

@@ -1,4 +1,4 @@
-"""Settings that no longer exist. If one of them is set, the site does not start, and says what replaced it."""
+"""Settings that no longer exist. If one of them is set, the site does not start."""
 
 from __future__ import annotations
 

@@ -57,8 +57,7 @@ OPENAI_TIMEOUT_SECONDS = env.read_number("OPENAI_TIMEOUT_SECONDS", 60.0)
 OPENAI_TOTAL_SECONDS = 300.0
 OPENAI_MAX_TOKENS = env.read_number("OPENAI_MAX_TOKENS", 1000)
 OPENAI_CONTEXT_TOKENS = env.read_number("OPENAI_CONTEXT_TOKENS", 4096 if LOCAL_MODEL else 16000)
-# The tokens of a prompt, for rules, sources and question. With a model of 1.5 billion parameters, a processor reads
-# about 90 tokens a second.
+# The tokens of a prompt. With a model of 1.5 billion parameters, a processor reads about 90 tokens a second.
 OPENAI_PROMPT_TOKENS = env.read_number("OPENAI_PROMPT_TOKENS", 750 if LOCAL_MODEL else 1500)
 OPENAI_PRICE_PROMPT, OPENAI_PRICE_COMPLETION = env.read_two_numbers("OPENAI_PRICES", 0.0, 0.0)
 _MODEL = {"base_url": OPENAI_BASE_URL, "api_key": OPENAI_API_KEY, "model": OPENAI_MODEL}
@@ -74,7 +73,7 @@ QUESTION_GENERATOR: BackendSetting | None = None
 if HAS_MODEL and env.read_flag("QUESTIONS_WITH_MODEL", False):
     QUESTION_GENERATOR = _make_backend("retrieval.documents.model_questions.ModelQuestions", **_MODEL)
 
-# Search profiles choose a reranker by its name here. Only rerankers in use are loaded.
+# Search profiles choose a reranker by its name here.
 RERANKERS: dict[str, BackendSetting] = {}
 RERANK_URL, RERANK_MODEL = env.read_string("RERANK_URL"), env.read_string("RERANK_MODEL")
 if RERANK_MODEL and not RERANK_URL:
@@ -99,8 +98,7 @@ RETRIEVAL_RERANKER = "none"
 # If False, searches use only vectors, even if the published profile uses words too.
 RETRIEVAL_HYBRID_ENABLED = env.read_flag("RETRIEVAL_HYBRID_ENABLED", True)
 RETRIEVAL_LEG_TIMEOUT_SECONDS = 5.0
-# The constants k1 and b of BM25 (Robertson and Zaragoza, 2009). After a change, stored passages keep their old weights
-# until `manage.py reconcile --repair`.
+# The constants k1 and b of BM25 (Robertson and Zaragoza, 2009). After a change, run `manage.py reconcile --repair`.
 BM25_K1, BM25_B = env.read_two_numbers("BM25", 1.2, 0.75)
 if BM25_K1 == 0 or BM25_B > 1:
     raise ImproperlyConfigured("BM25 must be k1 above 0 and b from 0 to 1, as in 1.2,0.75.")

@@ -30,7 +30,7 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
-        # In a small cache, a caller could remove the counts of others by filling it.
+        # In a small cache, a caller could remove the counts of others.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -39,7 +39,7 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
 CELERY_BROKER_URL = env.read_string("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
-    # No task may run this long. Otherwise the broker would give a running task to a second worker.
+    # The broker would give a longer running task to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):
@@ -47,15 +47,14 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         # pgmq does not find a Unix socket in a URL, so the address is given as keywords.
         "conn_string": make_conninfo("", **conninfo_to_dict(database_url)),
         "init_extension": False,
-        # A wait for tasks in one queue would delay the other queues. Without it, the polls of an idle site take 3.6 %
-        # of a core.
+        # A wait for tasks in one queue would delay the other queues.
         "wait_time_seconds": 0,
         "polling_interval": 0.5,
         "pool_size": 4,
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # With the larger default values, the tasks of a killed worker had not returned to the queue after 45 seconds.
+    # With the larger defaults, the tasks of a killed worker return too late.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),
@@ -66,8 +65,7 @@ QUEUES = {
     "maintenance": ("*",),
 }  # fmt: skip
 CELERY_TASK_ROUTES = {task: {"queue": queue} for queue, tasks in QUEUES.items() for task in tasks}
-# A worker without `--queues` takes tasks from all these queues. The queue `celery` gets tasks from processes of the old
-# release during an update.
+# A worker without `--queues` takes tasks from all these queues. An old release still sends to the queue `celery`.
 CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in (*QUEUES, "celery")]
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -99,8 +97,7 @@ CELERY_BEAT_SCHEDULE: dict[str, ScheduledTask] = {
     "check-indexes": {"task": "retrieval.tasks.reconcile", "schedule": crontab(hour="3", minute="30")},
 }
 for _entry in CELERY_BEAT_SCHEDULE.values():
-    # A task that starts later than this is dropped, because the next one does the same. Clocks may differ by minutes,
-    # so the time is long.
+    # A task that starts later than this is dropped, because the next one does the same.
     _entry["options"] = {"expires": 900.0}
 
 OTEL_ENDPOINT = env.read_string("OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -16,7 +16,7 @@ from chat.pages.cards import build_result_cards
 from chat.pages.turns import build_turn
 from chat.streaming import payloads
 
-# These limits are below Slack's: 3000 characters for a section, and 50 blocks for a message.
+# Slack allows 3000 characters for a section, and 50 blocks for a message.
 SECTION_CHARACTERS = 2900
 MOST_SECTIONS = 12
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
@@ -48,9 +48,9 @@ def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection
 
 @dataclass(slots=True)
 class _Writer:
-    """The state of a conversion to Slack's format: the lists that are open, and the rows of a table.
+    """The state of a conversion to Slack's format: the open lists, and the rows of a table.
 
-    An open list is stored as the number of its next item, or None for bullets.
+    An open list is the number of its next item, or None for bullets.
     """
 
     lists: list[int | None] = field(default_factory=list)
@@ -126,7 +126,7 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 
 def _write_code(text: str) -> str:
-    # A space of zero width is inserted, so that the text cannot close the code block.
+    # A space of zero width keeps the text from closing the code block.
     return escape(text).replace(_FENCE, "`\u200b``")
 
 

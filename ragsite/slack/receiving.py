@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slack_sdk import WebClient
 
 RECEIVED = threading.Event()
-# Messages with another subtype are not questions: they are edits, deletions or joins, or come from programs.
+# Messages with another subtype are edits, deletions or joins, or come from programs.
 _ASKING_SUBTYPES = (None, "file_share", "thread_broadcast")
 _MENTION = re.compile(r"<@[^<>]{1,100}>")
 _ENTITY = re.compile(r"<([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
@@ -50,14 +50,14 @@ def _build_app(token: str, secret: str, _url: str) -> App:
     from slack_bolt.authorization import AuthorizeResult
 
     def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        # Without this function, Bolt would ask Slack for these data, and drop the message if Slack does not respond.
+        # Without this function, Bolt would ask Slack, and drop the message if Slack does not respond.
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, bot_token=token)
 
     app = App(
         client=build_client(),
         signing_secret=secret,
         authorize=authorize,
-        # Bolt acknowledges a message after it is stored. If storing fails, Slack sends the message again.
+        # Bolt acknowledges a message after it is stored; otherwise Slack sends it again.
         process_before_response=True,
     )
     for name in ("app_mention", "message"):

@@ -107,7 +107,7 @@ class Replies:
     def answer(self, question: SlackQuestion) -> None:
         """Answer a question that this process has leased (reserved).
 
-        After a failure, another attempt follows. After the last one, the asker gets a message.
+        After the last failure, the asker gets a message.
         """
         try:
             with heartbeat(question):
@@ -156,8 +156,7 @@ class Replies:
                 user = account or user
                 note = "" if account else _("Your address in Slack has no account here: only public documents count.")
             elif name:
-                # All members of a channel read the answer, so the asker's rights must not decide. The channel's own
-                # account is used instead.
+                # All members of a channel read the answer, so the channel's account decides and not the asker's.
                 user = self._find_channel_account(name) if is_member(person, self._team) else user
                 note = _("Answered from documents that this channel may read.")
             else:
@@ -182,7 +181,7 @@ class Replies:
         return account or AnonymousUser()
 
     def _announce(self, question: SlackQuestion) -> None:
-        """Post a message that the site is searching. After a crash, the message of the last attempt is used again."""
+        """Post a message that the site is searching, or reuse the last attempt's message."""
         if question.reply:
             return
         reply = self._find_reply(question) if question.attempts > 1 else ""
@@ -240,7 +239,7 @@ class Replies:
         return asking.create_answer(
             question.text,
             user=asker.user,
-            # Session keys of browsers are hexadecimal, so no browser can have this key.
+            # Session keys of browsers are hexadecimal, so none is equal to this one.
             visitor=f"slack:{question.channel}:{question.thread}",
             caller=asker.caller,
             conversation_id=earlier.answer.conversation_id if earlier and earlier.answer else None,

@@ -21,11 +21,7 @@ _ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
 
 
 def normalize_address(address: str) -> str:
-    """Return a web or mail address in canonical form, to compare it; empty if a reader's browser must not open it.
-
-    That is the case for an address with a user name, with characters that browsers rewrite, or with a scheme other than
-    http, https and mailto.
-    """
+    """Return a web or mail address in canonical form, to compare it; empty if a reader's browser must not open it."""
     if len(address) > LONGEST_ADDRESS or ENDS_ADDRESS.search(address):
         return ""
     try:
@@ -41,8 +37,7 @@ def normalize_address(address: str) -> str:
         return ""
     standard = {"http": 80, "https": 443}[parts.scheme]
     where = host if port in (None, standard) else f"{host}:{port}"
-    # The end of the address is cut from its text and not built from its parts, because `urlunsplit` would drop the "?"
-    # of an empty query.
+    # The end is cut from the text, because `urlunsplit` would drop the "?" of an empty query.
     behind = address.partition("://")[2][len(parts.netloc) :]
     behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"

@@ -1,8 +1,4 @@
-"""Turn a model's text into the text to show, while the model is still writing.
-
-The shown text has the site's markers (``[1]``) in place of the model's citations, and no links to addresses that the
-sources do not contain.
-"""
+"""Turn a model's text into the text to show, while the model is still writing."""
 
 from __future__ import annotations
 
@@ -41,22 +37,18 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# An answer that shares this many letters and digits in a row (about eight words) with the rules in the prompt would
-# reveal the rules.
+# An answer with this many letters and digits in a row from the prompt's rules would reveal them.
 LONGEST_SHARED = 40
-# A model is stopped because it loops in two cases. It has written the same sentence MOST_REPEATS times, and the
-# sentence has at least FEWEST_REPEATED_CHARACTERS. Or its text ends with MOST_CYCLES copies of a text that has at most
-# LONGEST_CYCLE characters.
+# A model is stopped if it writes a sentence MOST_REPEATS times, or ends with MOST_CYCLES copies of a short text.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A sentence with more than LONGEST_OPEN characters is shown before its end, without markers. An unfinished sentence is
-# checked again each time it has grown by 1/LOOKS_AGAIN of its length, so that the work stays small.
+# A sentence longer than LONGEST_OPEN characters is shown before its end. An unfinished one is checked again after it
+# has grown by 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 LONGEST_TEXT = 1_000
-# A model may repeat a text with fewer characters than this on purpose, such as "Yes, both do."
+# A model may repeat a shorter text on purpose, such as "Yes, both do."
 LEAST_REPEATED = 40
-# Refusals often begin with these words. A text that begins with them is not shown until one of its sentences asserts
-# something.
+# Refusals often begin with these words, so the text is not shown until a sentence asserts something.
 _OPENINGS = read_phrases("answers", "openings")
 _AROUND = " \t\r\n\"'`*["
 _SENTENCE_ENDS = re.compile(r"[.!?:](?:[ \t]?\[\d{1,3}\]){0,8}\s|\n")
@@ -71,8 +63,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """Converts a model's text into the text to show, piece by piece.
 
-    Only addresses that ``sources`` contain are linked. Small models repeat an answer from ``history`` at the beginning,
-    so these sentences are left out. ``declines`` is True if the model refused with NO_ANSWER, the word from the prompt.
+    Only addresses in ``sources`` are linked. Sentences of ``history`` at the beginning are left out. ``declines`` is
+    True if the model refused with NO_ANSWER.
     """
 
     def __init__(
@@ -101,8 +93,8 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Four offsets in `written`, the model's text: where the shown text begins, where the skipped repetitions end,
-        # where the last complete sentence ends, and where the text shown so far ends.
+        # Offsets in `written`, the model's text: the start of the shown text, then the ends of skipped repetitions,
+        # complete sentences and shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -148,10 +140,6 @@ class AnswerStream:
         return "" if self.has_no_answer else shown
 
     def _refuse_secrets(self, piece: str) -> None:
-        """Raise AnswerWithheld if the text quotes the prompt's rules, or names the function offered to the model.
-
-        The same words are allowed if a source, the question or an earlier answer contains them.
-        """
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
@@ -294,22 +282,18 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the next text to show, up to the offset ``end`` at most, with markers and links edited.
-
-        It ends earlier if text that is still to come may change the rest.
-        """
+        """Return the next text to show, at most up to the offset ``end``, with markers and links edited."""
         if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
-            # A model may also write NO_ANSWER as its last line, after it called a function without success.
+            # A model may also write NO_ANSWER as its last line, after a function call without success.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
         self._edits = [self._move_late(edit) for edit in self._edits]
-        # The prompt shows [1] in a document as ⟦1⟧, so that it is no marker. If the model quotes it, it becomes [1]
-        # again.
+        # The prompt shows [1] in a document as ⟦1⟧. If the model quotes it, it becomes [1] again.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:

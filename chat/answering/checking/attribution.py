@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# If the cosine of two sentences in different languages is at least this, they have the same meaning.
+# Two sentences in different languages have the same meaning if their cosine is at least this.
 SAME_MEANING = 0.85
 MOST_COMPARED = 64
 MOST_PAIRED = 4
@@ -25,9 +25,9 @@ SAME_CODE = 0.8
 
 
 class Attributor:
-    """Finds the sources that support a sentence, and prefers sources that the model's prompt contains (``prompted``).
+    """Finds the sources that support a sentence; sources in the model's prompt (``prompted``) come first.
 
-    ``encode`` returns a unit vector for each text, to compare texts in different languages. It raises RagsiteError.
+    ``encode`` returns unit vectors of texts, or raises RagsiteError.
     """
 
     def __init__(
@@ -49,8 +49,7 @@ class Attributor:
     def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
         """Return the markers of the sources that support a sentence; () if none does.
 
-        ``own`` are the markers that the model wrote. ``text`` is the answer so far, from which its language is
-        detected.
+        ``own`` are the markers that the model wrote. ``text`` is the answer so far, to detect its language.
         """
         if declines(sentence):
             return ()

@@ -12,8 +12,7 @@ from retrieval.text.word_lists import fill_in, read_words
 
 _NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
 _NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
-# Brackets of the AMBIGUOUS forms may also be exponents or remarks. They count as a citation only if the source with
-# their number supports the sentence.
+# AMBIGUOUS brackets may be exponents or remarks, so they count only if the source supports the sentence.
 BRACKETS = (
     rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
@@ -58,7 +57,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The citations found in the first part of a text that is still being written.
+    """The citations in a text that is still being written.
 
     The text from the offset ``undecided`` on may become a citation when more text arrives.
     """
@@ -72,8 +71,7 @@ def find_references(
 ) -> References:
     """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    A bracket that was copied from a document is not a citation: ``is_in_sources`` returns whether the sources contain
-    it together with the word before it.
+    ``is_in_sources`` returns whether the sources contain a bracket and the word before it; then it is no citation.
     """
     prose = text
     for code in find_code(text):
@@ -118,8 +116,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
     last_word = _find_word_before(before.rstrip(" \t*_\"'"), len(before)).strip("*_\"'([").lower()
     is_glued = not match["blanks"] and bool(before) and not before[-1].isspace()
     if before.endswith(("\\", "!")) and is_glued:
-        # A backslash before a bracket escapes it. After "!", the bracket begins an image if "(" follows it; otherwise
-        # the "!" ends a sentence.
+        # A backslash escapes a bracket. An image begins with "![" only if "(" follows; else "!" ends a sentence.
         return before.endswith("!") and not after.startswith("(")
     if after.startswith("(") or (after[:1].isascii() and after[:1].isalnum()):
         return False
@@ -131,8 +128,7 @@ def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bo
         return False
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
-        # A number directly behind a digit or a short word is an exponent. Only 1 is not: nobody writes an exponent of
-        # 1.
+        # A number directly behind a digit or a short word is an exponent, unless it is 1.
         is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES

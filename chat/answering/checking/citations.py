@@ -14,7 +14,7 @@ from retrieval.text.sentences import split_sentences
 PIECE_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:\||(?:[-*+•]|\d{1,3}[.)])[ \t]))")
 _INDENT = r"[ \t]*(?:(?:>|(?:[-*+•]|\d{1,3}[.)])[ \t])[ \t]*)*"
 _INLINE_END = rf"{PIECE_BREAK.pattern}|\n(?={_INDENT}(?:`{{3}}|~{{3}}))"
-# If two backticks are further apart than this many characters, the text between them is not code.
+# Text between two backticks further apart than this many characters is not code.
 _LONGEST_INLINE = 300
 _CODE = re.compile(
     rf"^{_INDENT}(?P<fence>`{{3,}}(?=[^`\n]*$)|~{{3,}})[^\n]*"
@@ -31,7 +31,7 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 class Code:
     """A piece of code at ``text[start:end]``, including its fences or backticks.
 
-    ``fence`` is empty for code within a line. If ``is_open`` is true, the closing fence is missing.
+    ``fence`` is empty for code within a line. ``is_open`` is true if the closing fence is missing.
     """
 
     start: int
@@ -41,7 +41,7 @@ class Code:
 
 
 def find_code(text: str) -> list[Code]:
-    """Return all code in a Markdown text. A backtick without a partner in its paragraph or row is plain text."""
+    """Return all code in a Markdown text, in blocks and within lines."""
     if "`" not in text and "~~~" not in text:
         return []
     return [
@@ -60,7 +60,7 @@ def blank_code(text: str) -> str:
 
 
 def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return the text with spaces in place of the characters in the ordered ``spans``. Line ends stay."""
+    """Return the text with spaces in place of the ordered ``spans``. Line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
@@ -96,7 +96,7 @@ _LIST_SIGN = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+\s*")
 
 
 def escape_markers(text: str) -> str:
-    """Return a document's text with ⟦1⟧ in place of [1], so that it contains no markers. Its length does not change."""
+    """Return a document's text with ⟦1⟧ in place of [1], so that it contains no markers. Its length stays."""
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
@@ -110,7 +110,7 @@ def quote_for_answer(text: str) -> str:
 def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
     """Return an answer's text without its markers (``[1]``).
 
-    If ``markers`` is None, their places are unknown, so every ``[n]`` counts as a marker.
+    If ``markers`` is None, every ``[n]`` counts as a marker.
     """
     pieces = []
     at = 0
@@ -203,7 +203,7 @@ def group_markers(markers: Iterable[Marker]) -> list[Group]:
 def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
     """Return an answer's sentences, list items and table rows in order, each with the source numbers it cites.
 
-    ``groups`` are the markers in the text. Headings, heads of tables and fenced code are left out.
+    ``groups`` are the markers in the text. Headings, table heads and fenced code are left out.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
     prose = blank_spans(text, blocks)

@@ -1,13 +1,6 @@
-"""Disable those addresses in a model's answer that no source contains.
+"""Disable addresses in a model's answer that no source contains, so that they are shown as plain text.
 
-A disabled address is shown as plain text by this site and by API clients that render Markdown. Code gets no exception,
-because programs differ on where code begins. Only these places are changed:
-
-- an address that is in no source: ``https: //host[.]example/path``, ``www[.]…``, ``name[@]host``;
-- ``[label](target)`` with an unknown target outside the site: a space before the bracket;
-- ``[label]: target`` at the beginning of a line: a space before the colon;
-- ``<scheme:…>`` and HTML with an outside target, unless the whole tag is in a source: a space after the bracket;
-- character references that spell an unknown address (``https&#58;//``): a space after the ampersand.
+Code gets no exception, because programs differ on where code begins.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ _NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\\?\Z")
 _WORD_BEFORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}\\?\Z")
 _WWW = re.compile(r"(?:^|\W)(www)\\?\Z", re.IGNORECASE)
 _TARGET = re.compile(r"\(([^\s()]{0,2048}+(?:\([^\s()]{0,200}+\)[^\s()]{0,200}+){0,8}+)")
-# A target after blanks is one word, or anything in angle brackets.
+# A target after blanks is one word, or text in angle brackets.
 _TARGET_BEHIND_BLANKS = re.compile(r"\s{1,100}+(<[^<>]{0,2048}+|[^\s()<]{1,2048}+)")
 _OPEN_TARGET = re.compile(r"\](?=[(:]\s*+(?:<[^<>]*+)?\Z)")
 _DEFINED = re.compile(r":[ \t]*\n?[ \t]*(\S{0,2048})")
@@ -89,7 +82,7 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
 
 
 def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
-    """Return the text to show for the character at ``at``, which may begin an address, and the offset to go on from."""
+    """Return the text to show for the character at ``at``, and the offset to go on from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
         case "&":
@@ -194,5 +187,5 @@ def _disable_text(address: str) -> str:
     else:
         host, slash, path = address[separator.end() :].partition("/")
         broken = f": //{host.replace('.', '[.]')}{slash}{path}"
-    # "](", "][" and "]:" would create a link, so a space is put between the two signs.
+    # "](", "][" and "]:" would create a link, so a space separates the two signs.
     return re.sub(r"\](?=[(\[:])", "] ", broken)

@@ -26,7 +26,7 @@ from chat.answering.checking.words import (
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import fill_in, join_lists, read_sections, read_words
 
-# If a sentence has fewer content words than this, it asserts something only if it contains a number.
+# A sentence with fewer content words asserts something only if it contains a number.
 FEWEST_WORDS = 2
 
 _ABOUT_SOURCES = re.compile(
@@ -54,14 +54,12 @@ _SAYS_NOTHING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
-# _CITED also matches numbers of sources that do not exist. _PARTICLE matches the "No," of a reply such as "No, it is
-# open": it does not negate the sentence after it.
+# _CITED also matches unknown source numbers. _PARTICLE matches a "No," that does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# A capital after a sentence's end (_ENDING) does not show a name, because every sentence begins with one. The full stop
-# of a title such as "Dr." does not end a sentence.
+# A capital after _ENDING does not show a name. The full stop of a title such as "Dr." does not end a sentence.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -71,8 +69,8 @@ _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining"))
 class Assertion:
     """The parts of a sentence that can be checked against sources.
 
-    ``words`` are in order, with repeats. ``names`` are the stems of capitalised words within the sentence. Each element
-    of ``numbers`` contains the values that one number can mean: "1,234" is 1234 or 1.234.
+    ``words`` are in order, with repeats; ``names`` are stems. Each element of ``numbers`` has the values that one
+    number can mean: "1,234" is 1234 or 1.234.
     """
 
     text: str
@@ -82,10 +80,7 @@ class Assertion:
 
 
 def extract_assertion(sentence: str) -> Assertion | None:
-    """Return the parts of a sentence that sources can support; None for questions, greetings and refusals.
-
-    It is also None for a sentence that ends with a colon.
-    """
+    """Return the parts of a sentence that sources can support; None if it asserts nothing, such as a question."""
     stripped = sentence.rstrip(" \t\n*_`")
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
@@ -191,7 +186,7 @@ def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
 class SentenceMatch:
     """A sentence of a passage that is compared with an assertion.
 
-    ``share``, from 0 to 1, is the part of the assertion's words that the sentence contains; rare words count more.
+    ``share`` is the part of the assertion's words in it, from 0 to 1; rare words count more.
     """
 
     passage: EvidencePassage
@@ -207,9 +202,7 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support than this is marked as doubtful and is not cited. Of the sentences to which WEIGHTS was
-# fitted, these are 64 % of the bad and 13 % of the good ones (46 % and 8 % with 0.7). An unsupported number, name or
-# negation always lowers the support below this threshold.
+# A sentence with less support than this is marked as doubtful and is not cited.
 THRESHOLD = 0.8
 
 
@@ -230,8 +223,7 @@ class SentenceSupport:
         return self.support >= THRESHOLD
 
 
-# Sentences about different subjects cannot contradict each other. Two sentences have the same subject if one of them
-# contains at least this share of the words of the other; rare words count more.
+# Only two sentences with this share of common words have the same subject and can contradict each other.
 SAME_SUBJECT = 0.7
 
 
@@ -244,7 +236,7 @@ class SupportScorer:
     def score(self, text: str, markers: Collection[int] = ()) -> SentenceSupport | None:
         """Return how well the passages cited by ``markers`` support a sentence; None if the sentence asserts nothing.
 
-        If ``markers`` is empty, all passages are compared, and `uncited` is added to the reasons for doubt.
+        If ``markers`` is empty, all passages are compared.
         """
         assertion = extract_assertion(text)
         if assertion is None:
@@ -280,9 +272,7 @@ def _measure_doubts(
 ) -> tuple[float, float, float]:
     """Return three reasons to doubt an assertion, each from 0 (no doubt) to 1, in the order of WEIGHTS.
 
-    1. The share of the assertion's words that no passage contains.
-    2. The share of its pairs of neighbouring words that are not neighbours in any passage.
-    3. The share of its words, by weight, that are missing in the best two consecutive sentences of a passage.
+    They are shares of missing words, of missing pairs of words, and of words missing in the best two sentences.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
@@ -316,18 +306,13 @@ def _find_doubts(
             yield SupportReason.NEGATION
 
 
-# The weights of a logistic regression on 2,228 sentences of 408 answers. They are the tuning part of RAGTruth's
-# question answering (Niu et al., "RAGTruth: A Hallucination Corpus", ACL 2024), where people marked 8 % of the
-# sentences as unsupported. Results: docs/adr/0012-support-of-sentences.md.
+# The weights of a logistic regression on the tuning part of RAGTruth's question answering (Niu et al., "RAGTruth: A
+# Hallucination Corpus", ACL 2024). Results: docs/adr/0012-support-of-sentences.md.
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Each of these reasons for doubt multiplies the probability that a sentence is supported.
-#
-# NUMBER, NAME: people marked 62 % of the sentences with an unknown number as unsupported, and 28 % of those with an
-# unknown name. The factor of a name is lower than these 28 % justify, so that a name alone makes a sentence doubtful.
-#
-# NEGATION: 3 of 1,000 good sentences seem to contradict their sources; after a `not` is inserted, 94 of 100 do.
+# Each reason for doubt multiplies the probability that a sentence is supported. An unknown name alone makes it
+# doubtful.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
@@ -336,8 +321,7 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    ``shares`` are the three values from :func:`_measure_doubts`. Each of the ``doubts`` multiplies the support by its
-    factor, as if the doubts were independent.
+    ``shares`` are the values from :func:`_measure_doubts`. Each of the ``doubts`` multiplies the support by its factor.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
@@ -347,8 +331,5 @@ def estimate_support(
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence of an answer is supported: the product of ``supports``, or 1.
-
-    The product ranks answers better (AUROC 0.83) than the mean (0.80) and the worst sentence (0.81).
-    """
+    """Return the probability that every sentence of an answer is supported: the product of ``supports``, or 1."""
     return math.prod(supports)

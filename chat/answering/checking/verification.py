@@ -32,8 +32,7 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 def verify_citations(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
     """Return the words that each marker of an answer cites, and the support of each sentence, from 0 to 1.
 
-    If ``markers`` is None, every ``[n]`` counts as a marker. Words that a source contains verbatim have support 1. The
-    support is None if the sentence asserts nothing, or if its source is in another language.
+    If ``markers`` is None, every ``[n]`` counts as a marker. The support is None if it cannot be measured.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
@@ -108,10 +107,7 @@ def build_evidence(source: ContextSource) -> EvidencePassage:
 
 
 def is_foreign(source: ContextSource, text: str) -> bool:
-    """Return whether the source and the text are in different languages; False if one language is unknown.
-
-    The language is detected from the text around the passage too, because a single table row may not show it.
-    """
+    """Return whether the source and the text are in different languages; False if one language is unknown."""
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1
 

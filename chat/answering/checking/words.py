@@ -67,7 +67,7 @@ class StemmedWord:
 
 
 def split_words(text: str) -> tuple[StemmedWord, ...]:
-    """Return the content words of a text in order, with repeats. An identifier in camel case gives several words."""
+    """Return the content words of a text in order, with repeats."""
     return tuple(
         StemmedWord(*match.span(), stem) for match in _WORD.finditer(text) for stem in find_stems_of_word(match.group())
     )
@@ -121,10 +121,7 @@ def parse_number_values(number: str) -> frozenset[str]:
 
 
 def read_asserted_numbers(text: str) -> tuple[frozenset[str], ...]:
-    """Return the possible values of each number that is written in digits.
-
-    Numbers written as words are ignored, because the Dutch "een" (one) is nearly always the article.
-    """
+    """Return the possible values of each number that is written in digits."""
     return tuple(parse_number_values(number) for number in _NUMBER.findall(text))
 
 
@@ -143,20 +140,19 @@ def _strip_idle_zeros(number: str) -> str:
 
 _NEGATIONS = read_words("answers", "negations")
 _CONTRACTED = ("n't", "n’t")
-# These words are skipped to find the word that is negated: "not" in "It is not possible to open it" negates "open".
+# These words are skipped to find the negated word: "not" in "not possible to open" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# A content word is near a negation if it is among the NEAR_AFTER content words after it or the NEAR_BEFORE before it.
+# A content word is near a negation if it is one of NEAR_AFTER content words after it or NEAR_BEFORE before it.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
-# The negated word is at most this many tokens after the negation, as in "is not to be opened".
+# The negated word is at most this many tokens after the negation.
 _GAP = 5
 
 
 def contradicts(words: AbstractSet[str], text: str, others: AbstractSet[str], other_text: str) -> bool:
     """Return whether two texts contradict: one negates a word that the other one contains without a negation.
 
-    ``words`` are the stems of ``text``, ``others`` those of ``other_text``. A word with a negation near it counts as
-    negated, because Dutch may put the negation behind the verb.
+    ``words`` are the stems of ``text``, ``others`` the stems of ``other_text``.
     """
     negated, other_negated = set(find_negated_stems(text)), set(find_negated_stems(other_text))
     near, other_near = (set(find_negated_stems(each, NEAR_AFTER, NEAR_BEFORE)) for each in (text, other_text))

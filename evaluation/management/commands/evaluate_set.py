@@ -32,9 +32,9 @@ from retrieval.search.profiles.profiles import (
 )
 
 WAIT_SECONDS = 1.0
-# Seconds for one question to the other product, which may read its documents again for each question.
+# Seconds for one question; another product may read its documents again for each one.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait, so one of this many attempts succeeds.
+# A product that limits its requests says how long to wait, so one of these attempts succeeds.
 PRODUCT_ATTEMPTS = 10
 
 
@@ -113,7 +113,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # A run in the queue was requested by another user, so it is not cancelled.
+            # Another user requested a run in the queue, so it is not cancelled.
             queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:

@@ -52,7 +52,7 @@ class Command(BaseCommand):
             embedded.acquire()
         if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
-        # A child process prepares the site, so that modules which only the preparation uses take no memory later.
+        # A child process prepares the site, so that modules used only for this take no memory later.
         fork, ignored = get_context("fork"), (signal.SIGINT, signal.SIG_IGN)
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare_site)
@@ -80,8 +80,8 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # Forked processes share the memory of existing objects until one writes to it. The garbage collector writes to
-        # all objects except frozen ones.
+        # The garbage collector writes to all objects except frozen ones, which would end the sharing of memory with
+        # forks.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)

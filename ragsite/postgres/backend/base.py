@@ -12,9 +12,9 @@ from django.db.backends.postgresql import base
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, object]) -> Any:
-        """Return a connection. From a pool, it may have been used before, so it is checked.
+        """Return a connection, which is checked if it comes from a pool.
 
-        The pool's own check would query the server each time, some twenty times for each answer.
+        The pool's own check would query the server some twenty times for each answer.
         """
         if settings.EMBEDDED_POSTGRES is not None:
             settings.EMBEDDED_POSTGRES.acquire()
@@ -28,11 +28,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def is_usable(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether an idle connection is still open, usually without asking the server.
-
-    Only if its socket is readable, the server is asked. That is the case after the server has ended the connection, its
-    process has died, or a setting has changed.
-    """
+    """Return whether an idle connection is still open. The server is asked only if its socket is readable."""
     waiting = select.poll()  # `select.select` refuses file numbers above 1,024.
     waiting.register(connection, select.POLLIN)
     if not waiting.poll(0):
