@@ -19,8 +19,7 @@ def find_network(address: str) -> str:
 
 
 def find_address(request: Any) -> str:
-    # The import must come late: DRF reads the settings when it is imported, and the web server imports this module
-    # before there are settings.
+    # DRF reads the settings when it is imported, and the web server imports this module before there are settings.
     from rest_framework.throttling import BaseThrottle
 
     return find_network(str(BaseThrottle().get_ident(request) or ""))

@@ -14,10 +14,7 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """Base class of request bodies that refuse unknown fields, because a misspelt field would be ignored.
-
-    Fields in ``ignored_fields`` are accepted.
-    """
+    """Base class of request bodies that refuse unknown fields, except ``ignored_fields``."""
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
 
@@ -25,7 +22,7 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
             if unknown:
-                # A name may contain half a surrogate pair, which the JSON of the response cannot, so it is replaced.
+                # JSON cannot contain half a surrogate pair.
                 names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
                 raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
         return super().to_internal_value(data)
