@@ -48,8 +48,7 @@ def parse_origin(address: str) -> tuple[str, str, int | None]:
 class SecretHolder(models.Model):
     """Base class of rows with an encrypted ``secret``, which is sent to one destination, such as a server.
 
-    Saving a changed destination removes the secret. Only ``give_secret`` stores one, so that an old copy of the row
-    cannot restore an old secret.
+    Saving a changed destination removes the secret. Only ``give_secret`` stores a new one.
     """
 
     SECRET_PURPOSE: str

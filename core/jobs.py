@@ -25,8 +25,7 @@ logger = logging.getLogger(__name__)
 class Leased(models.Model):
     """Base class of rows that only one process may change at a time: the one with the lease.
 
-    ``lease`` is a random token of this process, as it was when the instance was loaded. ``heartbeat_at`` is when the
-    process last showed that it is alive.
+    ``lease`` is a random token of this process. ``heartbeat_at`` is when the process last showed that it is alive.
     """
 
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
@@ -68,7 +67,7 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row, set ``values``, and return it; None if another process has it, or if it is not in ``rows``."""
+    """Lease the row, set ``values``, and return it; None if another process has it, or ``rows`` lacks it."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
@@ -164,7 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """End the attempt and try again after ``pause``. The attempt is not counted, because the job did not fail."""
+        """End the attempt and try again after ``pause``. It is not counted, because the job did not cause ``error``."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -178,10 +177,10 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """End and count the attempt of a worker that died, so that a job that kills workers fails in the end."""
+        """End and count the attempt of a worker that died. A job that kills workers thus fails in the end."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job could begin the time ``ago`` before now."""
+    """Return the condition that a job could already begin the time ``ago`` before now."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

@@ -48,7 +48,7 @@ QUOTED_CHARACTERS = 200
 
 
 def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return the status and the message of a refusal as part of a sentence, without API key and words of ``body``."""
+    """Return the status and message of a refusal as part of a sentence, without API key and words of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = hide_texts_of_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)

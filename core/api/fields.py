@@ -14,7 +14,10 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """Base class of request bodies that refuse unknown fields, except ``ignored_fields``."""
+    """Base class of request bodies that refuse unknown fields, because a misspelt field would be ignored.
+
+    Fields in ``ignored_fields`` are accepted.
+    """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
 

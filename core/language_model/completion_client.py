@@ -29,7 +29,7 @@ _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|re
 # Without support for tools, servers answer with 400 (vLLM, Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# In error messages of chat templates without a system role, such as Gemma's.
+# Error messages of chat templates without a system role, such as Gemma's, contain these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -106,7 +106,7 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
-# The request is wrong, so the server has not failed.
+# These statuses mean that the request is wrong, so the server has not failed.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -235,10 +235,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember what the server does not support.
-
-        It may have accepted tools before; then they are not remembered.
-        """
+        """Remember what the server does not support, except tools if it has accepted them before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -9,8 +9,7 @@ import json
 import re
 from collections.abc import Callable
 
-# Names of models, the markers around a thought, and whether the closing marker may come alone, because some chat
-# templates write the opening marker into the prompt.
+# The models, the markers around a thought, and whether the closing marker may come alone.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -114,7 +113,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # None after it is decided whether the beginning is a thought.
+        # The text at the beginning of the reply; None after it is decided whether it is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -238,7 +237,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _measure_call_in_line(self, is_end: bool) -> int | None:
-        """Return the length of a function call at the start of the line; 0 without one, None if more text is needed."""
+        """Return the length of a function call at the start of the line; 0: none, None: more text is needed."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -268,10 +267,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _find_call_end(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return the offset at which a function call in JSON ends that starts at ``begin``.
-
-        0 means that it is no function call, and None that more text is needed to decide.
-        """
+        """Return the end of a JSON function call that starts at ``begin``; 0: none, None: more text is needed."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -125,7 +125,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     """Read the document and make its passages searchable; return None if another process has the lease.
 
     Errors are stored in the row, with status FAILED, or PENDING for another attempt. The old passages stay searchable
-    until the end. With ``takes_turns``, a slow document may have to wait.
+    until the document is read. With ``takes_turns``, a slow document may have to wait.
     """
     document = _lease(document_id)
     if document is None:
@@ -244,7 +244,7 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
 
 
 def _find_passages_to_embed(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indexes of the passages that need a new vector: no stored passage has their hash."""
+    """Return the indexes of the passages that need a new vector, because no stored passage has their hash."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -266,7 +266,7 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """Return the passages to store. ``fresh`` are the indexes of ``vectors`` among them."""
+    """Return the passages to store. ``fresh`` are the indexes of the passages to which ``vectors`` belong."""
     tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]

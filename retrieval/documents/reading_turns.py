@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# Delay if the job of the document before did not enqueue the next one.
+# A waiting slow document is tried again after this delay.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# After this time, a command that reads its own document may be dead.
+# After this time, the command that submitted a document may be dead, so a worker reads it.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
 
@@ -40,7 +40,7 @@ class TurnPostponed(RagsiteError):
 class ReadingTurn:
     """The permission to read one slow document, which only a few documents have at once.
 
-    It is always given unless ``takes_turns``. If it ``ends``, the reading stops after a while for another document.
+    Without ``takes_turns``, it is always given. If it ``ends``, reading stops after a while for other documents.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:

@@ -33,7 +33,7 @@ CHECKS_KEPT = 30
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Sums of the same numbers in different orders differ relatively by at most this.
+# Largest relative difference between sums of the same numbers in different orders.
 LENGTH_TOLERANCE = 1e-6
 
 
@@ -103,7 +103,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def find_unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of read documents whose text or passages are missing or of another file version."""
+    """Return the ids of read documents whose text or passages are missing, or belong to another version of the file."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -198,7 +198,10 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
 
 
 def recount_statistics(statistics: CollectionStatistics) -> None:
-    """Count the collection's passages and lexemes again, and save them in ``statistics``, a locked row."""
+    """Count the collection's passages and lexemes again, and save them in ``statistics``.
+
+    The caller must have locked this row.
+    """
     statistics.chunks, statistics.total_length = _count_passages(statistics.collection)
     chunks = Chunk.objects.filter(collection=statistics.collection_id).exclude(configuration="")
     statistics.configurations = " ".join(

@@ -44,7 +44,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        # A setting until version 0.2. Without it, all documents would be read again.
+        # A former setting. Without it, all hashes would change, and all documents would be read again.
         1,
         embedder.name,
         document.collection.text_search_configuration,
@@ -92,10 +92,10 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of the document named ``source``, and queue it for reading if it has changed.
 
-    New metadata, title, address or language change only an uploaded document. ``parent`` is the archive or mail that
+    New metadata, title, address or language change only uploaded documents. ``parent`` is the archive or mail that
     contains the file, ``origin`` the source that delivered it.
 
-    Raises: DocumentRejected if the file is too large, or the document may not be changed or came another way before;
+    Raises: DocumentRejected if the file is too large, the document may not be changed, or another source has its name;
     DiskFull. After an error, neither the file nor a row remains.
     """
     check_size(source, len(data))
@@ -199,7 +199,7 @@ def requeue_document(document: Document, *, enqueue: bool = True) -> None:
     """Queue the document for reading again. A worker that is reading it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # The command reads the document itself. If it dies, a periodic task does.
+    # The command reads the document itself. If it dies, a periodic task queues the document.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0

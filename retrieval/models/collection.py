@@ -263,8 +263,7 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 class CollectionStatistics(models.Model):
     """Figures of a collection for keyword search, updated in the transaction that changes its passages.
 
-    ``reference_length`` is the mean passage length in the stored term weights. ``version`` changes with the passages,
-    so that caches with another version are not used.
+    ``reference_length`` is the mean passage length in the stored term weights. ``version`` changes with the passages.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

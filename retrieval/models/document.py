@@ -23,8 +23,8 @@ from retrieval.models.webhook import Webhook, announce_event
 class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
-    Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
-    upright page. After a ``failure``, only a changed ``recipe`` (OCR's version and languages) tries the page again.
+    Each of ``words`` is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page.
+    After a ``failure``, the page is only tried again with another ``recipe`` (OCR's version and languages).
     """
 
     content_hash = models.CharField(max_length=64)

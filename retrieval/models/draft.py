@@ -20,7 +20,7 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 class Draft(Job):
     """A working copy of a collection, which is itself a collection. Readers see its changes only after it is published.
 
-    ``attempts`` counts attempts to publish. ``objections`` are the reasons of gates against it.
+    ``attempts`` counts attempts to publish. ``objections`` are the reasons of gates (checks) against publication.
     """
 
     class Status(models.TextChoices):

@@ -9,7 +9,7 @@ class ReadingState(models.Model):
     """Up to which record an incremental source was read and stored.
 
     ``messages`` are the connector's STATE messages, valid for settings with the hash ``setup``. ``began_run`` is the
-    run that began to read the whole source; None after it was read.
+    run that began to read the whole source; None after the whole source was read.
     """
 
     source = models.OneToOneField(Source, models.CASCADE, related_name="reading_state")

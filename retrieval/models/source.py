@@ -20,10 +20,10 @@ STALE_MINUTES = 60
 # The kind of source whose documents other programs send.
 PUSH = "push"
 
-# As ``readers``: all readers of the collection may read the item.
+# As ``readers``, it means that all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
-# The server to which a secret is sent, and the encryption. If one changes, the secret is removed.
+# Options that name the server to which a secret is sent, and the encryption. If one changes, the secret is removed.
 DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "security")
 
 

@@ -1,6 +1,6 @@
 """Compare the items that a source lists with the stored ones, and read new and changed items.
 
-The row of an item records that the run has processed it, so that the next worker repeats no item.
+After an interruption, the next worker repeats no item.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# Most items that the log of a run names for each outcome.
+# The log of a run names at most this many items for each outcome.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -119,7 +119,7 @@ def hash_known_formats() -> str:
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# Limits of one attempt for listing and for reading items. Together they are less than the time limit of a task.
+# Limits of one attempt for listing and for reading items, together less than the time limit of a task.
 LISTING_SECONDS = 8 * 60.0
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
@@ -323,7 +323,7 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # With the fingerprint of a file that `submit` refused, the next run would not read the item.
+                # If the fingerprint were stored before `submit`, the next run would skip a file that `submit` refused.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
                     content_hash,

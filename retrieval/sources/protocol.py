@@ -56,7 +56,7 @@ class ItemDeleted(ItemGone):
 class ItemReaders:
     """The groups and users that may read an item in its source, by the source's names or mail addresses.
 
-    ``unread`` is the reason why the readers could not be read; all other fields are then empty.
+    If the readers could not be read, ``unread`` is the reason.
     """
 
     groups: tuple[str, ...] = ()
@@ -70,8 +70,8 @@ class RemoteItem:
     """An item that a source lists, such as a page or file.
 
     - ``key`` identifies the item and never changes.
-    - ``name`` is a path with an extension. Unless ``is_entry``, the source's patterns apply to it.
-    - ``fingerprint``: an item with an unchanged one is not read again; without one, it is read in each run.
+    - ``name`` is a path with an extension. The source's patterns apply to it, unless ``is_entry``.
+    - ``fingerprint``: an item is only read again if this has changed or is missing.
     - ``depth`` is the number of links from the start page.
     """
 
@@ -181,7 +181,7 @@ class Connector:
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         """Store up to which item the source was read, in the current transaction.
 
-        The documents of the first ``saved`` listed items are stored; if ``is_all``, all are, and deleted ones are
+        The documents of the first ``saved`` listed items are stored. ``is_all``: all items are stored, and deleted ones
         removed.
         """
 

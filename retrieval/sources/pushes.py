@@ -57,8 +57,8 @@ class SourceGone(RagsiteError):
 class Push:
     """A document that a program sent. A field that is None does not change the stored value.
 
-    ``extension`` decides the format. ``readers`` are names of groups; ``is_for_everybody`` removes earlier ones, so
-    that all readers of the collection may read it.
+    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the groups of
+    earlier requests.
     """
 
     external_id: str

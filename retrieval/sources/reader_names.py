@@ -17,7 +17,7 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# As a name on this site: all readers of the collection.
+# As a name on this site, it means all readers of the collection.
 ALL = "*"
 
 

@@ -27,7 +27,7 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsU
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
-# Most active runs on the whole site. Each occupies a worker, and documents need workers too.
+# Limit of active runs on the whole site. Each occupies a worker, and documents need workers too.
 AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213

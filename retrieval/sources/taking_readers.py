@@ -20,7 +20,7 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# Most readers in a run's log for whom documents were opened, or closed; most unknown names.
+# Limits of a run's log: readers for whom documents were opened, as many for whom they were closed, unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"

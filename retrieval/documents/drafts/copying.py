@@ -31,8 +31,7 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
     """Copy ``documents`` into ``collection``, in one transaction. They replace its documents with the same sources.
 
-    An equal passage keeps its id in ``collection``, so that citations stay valid. All ``documents`` must be of one
-    collection, with the text-search configuration of ``collection``.
+    All ``documents`` must be of one collection with the same text-search configuration.
     """
     if not documents:
         return
@@ -111,7 +110,7 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
     """Copy the passages of documents, and their vectors, to the documents' copies in ``collection``.
 
-    ``counterparts`` maps the id of each document to the id of its copy. Call it before the texts are copied.
+    ``counterparts`` maps the documents' ids to the ids of the copies. Call it before the texts are copied.
     """
     statistics = lock_statistics(collection.pk)
     rows = _execute_for_pairs(

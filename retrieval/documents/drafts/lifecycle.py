@@ -68,8 +68,8 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    ``override`` is the reason to publish in spite of a gate's objection. Raises: DraftRefused if the draft is not open,
-    has no change, or has unread documents; PublicationRefused for an objection without ``override``.
+    ``override`` is the reason to publish in spite of objections. Raises: DraftRefused if the draft cannot be published
+    now; PublicationRefused for an objection without ``override``.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)

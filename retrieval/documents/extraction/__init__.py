@@ -43,9 +43,9 @@ def extract(
 ) -> ExtractedText:
     """Return the text and the structure of a file.
 
-    ``recognised`` maps the numbers of pages that OCR has read to their text. Use
-    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files, because time and memory are
-    not limited here. Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    ``recognised`` maps numbers of pages to the text from OCR. For untrusted files, use
+    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`. Raises: DocumentRejected if the file has no
+    searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:

@@ -30,9 +30,9 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Raise DocumentRejected if an archive is too large when unpacked, encrypted, or has XML with ``refused``.
+    """Raise DocumentRejected if an archive is too large when unpacked, encrypted, or contains ``refused``.
 
-    ``refused`` is an XML declaration, ``program`` the name of the program that writes the archives.
+    ``refused`` is a declaration in XML, ``program`` the name of the program that writes such archives.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -188,7 +188,7 @@ def decode_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The checksum of the plain name shows whether the file was renamed later.
+        # A wrong checksum of the plain name shows that the file was renamed later.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]

@@ -25,8 +25,7 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# PostgreSQL refuses NUL. Soft hyphens and zero-width spaces split words. Direction overrides and tag characters show a
-# reader other text than a model.
+# PostgreSQL refuses NUL. Some characters split words, others show a reader other text than a model.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -104,7 +103,7 @@ def _guess(data: bytes) -> str | None:
         western = ""
     if _are_common_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
-    # ISO 8859-15 has the euro sign. Mac Roman has other codes for these letters.
+    # ISO 8859-15 has the euro sign. In Mac Roman, these letters have codes that are no letters elsewhere.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
         if _are_common_letters(written, letters):

@@ -20,7 +20,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, S
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
-# Least share of a page's letters outside links that its main content has. A page may have several articles.
+# The main content has at least this share of the page's letters outside links.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
 # From this number and share on, words outside the main content are reported as left out.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
@@ -28,8 +28,7 @@ _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datali
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of elements that belong to the site and not to the page. _LINKED_PART is for elements that are mostly
-# links.
+# Class names of elements that belong to the site and not to the page; _LINKED_PART only of mostly linked elements.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -48,10 +47,11 @@ _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# A table with tables in it has content of its own if a cell has more letters than this.
+# A table with tables in it is only layout if a cell has more letters than this.
 _LONGEST_CELL = 300
 _LONGEST_DEFINITION = 1_000
-# Fewest links of a table of contents, least share of its letters in links, and longest title.
+# A table of contents has at least this many links and this share of its letters in links; its title is at most this
+# long.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
     """
@@ -65,7 +65,7 @@ _SENTENCE = frozenset(
 _SENTENCE |= HEADINGS.keys()
 # Longest description of a picture within a sentence, such as a key or a smiley.
 _LONGEST_SIGN = 12
-# Fewer words are a label, such as "Read more".
+# A button with fewer words is a label, such as "Read more".
 _FEWEST_QUESTION_WORDS = 3
 # A longer list usually has countries or years, so only its chosen options are written.
 _MOST_OPTIONS = 20

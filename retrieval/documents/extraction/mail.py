@@ -84,7 +84,7 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain-text form with at most this many words may only refer to the HTML form.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# A form (text or HTML) is left out if the other one lacks at most this share or number of its words.
+# One form of a mail (text or HTML) is enough if it lacks at most this share or number of the other's words.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))

@@ -125,7 +125,10 @@ def _get(element: etree._Element, name: str) -> str:
 
 
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
-    """Yield elements, such as rows, with their numbers from 1. The attribute ``extent`` counts repetitions."""
+    """Yield elements, such as rows, with their numbers from 1.
+
+    ``extent`` is the attribute that says how many more numbers an element takes.
+    """
     at = 0
     for element in elements:
         at = int(_get(element, "Index") or at + 1)

@@ -75,9 +75,9 @@ def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the two highest and two lowest lines of a page, with their texts and heights for comparing pages.
+    """Return the two highest and two lowest lines of a page, with their texts for comparison and their heights.
 
-    The height is None if no space separates a line from the text.
+    The height is None if no space separates the line from the text.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -102,7 +102,7 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 
 
 def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return the text of a line, and its text without page numbers, for comparing lines of different pages."""
+    """Return texts that a running title has in common on different pages, despite its page numbers."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []

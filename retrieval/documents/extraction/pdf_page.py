@@ -27,8 +27,8 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # Least gap between parts of a line, in line heights.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# In heights of the other characters: the largest height of a mark (superscript or subscript), its least distance from
-# the base line, and the distance of the base line from the lower side of a box.
+# In heights of the line's other characters: the largest height of a mark (superscript or subscript), its least distance
+# from the base line, and the height of the base line above a box's lower side.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -66,8 +66,8 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # ``_marks`` has 1 for each superscript, -1 for each subscript, otherwise 0. ``_base`` is the last other
-        # character.
+        # ``_marks`` has 1 for each superscript, -1 for each subscript, otherwise 0. ``_base`` is the last character
+        # without a mark.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)

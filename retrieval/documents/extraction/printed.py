@@ -19,8 +19,10 @@ Box = tuple[float, float, float, float]
 class PrintedLine:
     """A printed line of a page, or a part of one between wide gaps.
 
-    ``boxes`` has a box for each character; ``size`` is in points; a part that ``follows`` is in the row of the part
-    before it; the text of an ``is_row`` is a table row in Markdown.
+    - ``boxes`` has a box for each character.
+    - ``size`` is the font size in points.
+    - ``follows``: the part is in the same row as the part before it.
+    - ``is_row``: the text is a table row in Markdown.
     """
 
     text: str

@@ -25,7 +25,7 @@ _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf0
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(fill_in(r"(?:<heading>\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", "documents"), re.I)
-# In a table of contents, lines end with dots and a page number, or with the number alone between two such lines.
+# Lines of a table of contents end with dots and a page number. Between two of them, a number is enough.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -181,7 +181,7 @@ def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
 def _join_over_ends(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
-            # A row of "---" after the second header shows another table.
+            # The second table has a header of its own, so it is another table.
             is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
             group.separator = "\n\n" if is_other else "\n"
             continue
@@ -205,7 +205,8 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
     styles = sorted({_read_style(group) for group in found}, reverse=True)
-    # The larger a style of headings, the higher its level. In numbered headings, the number's parts give the level.
+    # A style's level is the usual number of parts in its headings' numbers (2.1: level 2), or else follows from its
+    # size.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
@@ -235,7 +236,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # Words with a hyphen within a line keep it at the end of a line.
+    # A word that has its hyphen also within a line keeps it at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []

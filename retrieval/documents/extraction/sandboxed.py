@@ -30,7 +30,6 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# Tables with more cells in all are not stored as tables.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4

@@ -52,8 +52,8 @@ class Area(NamedTuple):
 class Sheet:
     """The filled cells of a sheet in a spreadsheet.
 
-    ``rows`` maps the number of a row to its cells by column; ``beside`` are words outside the cells; ``hidden`` counts
-    dropped rows and columns.
+    ``rows`` maps row numbers to cells by column. ``beside`` are words outside the cells. ``hidden`` counts dropped rows
+    and columns.
     """
 
     name: str

@@ -14,8 +14,8 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# In font sizes: the least space between cells, between columns, and (beyond line spacing) between rows, and the largest
-# difference of heights within a row.
+# In font sizes: the least gap between cells, between columns; the largest difference of heights within a row; the least
+# extra space between rows.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -98,7 +98,7 @@ def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # Dates, numbers and words that are split at the end of a line get no space.
+        # A date, number or word that is split at the end of a line is joined without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not is_compound_hyphen(said, cut, rest):

@@ -100,7 +100,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """Return the delimiter that splits most of the first lines equally; a comma if none does."""
+    """Return the delimiter that splits most of the first lines into equally many fields; a comma if none does."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

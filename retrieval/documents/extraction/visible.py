@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
 # How often opened elements are searched for further controls.
 _MOST_ROUNDS = 5
-# Longest text before a hidden answer that may be its question, in characters.
+# Longest text before a hidden answer that may be its question.
 _LONGEST_QUESTION = 300
 
 
@@ -48,8 +48,8 @@ def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._El
     Text that gives orders to a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within`` maps each element to the closest hidden element, or itself; ``around`` maps each hidden element to the
-    # next hidden element outside it.
+    # ``within`` maps an element to itself if it is hidden, or else to the hidden element around it. ``around`` maps a
+    # hidden element to the next one outside it.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:

@@ -48,7 +48,7 @@ class TableCell:
 def spread_merged_cells(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts of a table by row and column, with all column names in the first row.
 
-    The text of a cell is repeated in each row that it covers, but only in the first of its columns.
+    A merged cell's text is repeated in each of its rows, but only in its first column.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []

@@ -200,9 +200,9 @@ def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
 
 
 def measure_skew(image: Image.Image) -> float:
-    """Return how many degrees counterclockwise make the picture's lines of text horizontal; below 0.15, 0.
+    """Return how many degrees counterclockwise make the picture's lines of text horizontal.
 
-    Source: Postl, 1986.
+    An angle below 0.15 is returned as 0. Source: Postl, 1986.
     """
     scale = min(1.0, _SAMPLED_WIDTH / image.width)
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))

@@ -185,14 +185,13 @@ def run(
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
 ) -> tuple[Any, bytes]:
-    """Return what the function ``target`` ("package.module:function") returns for a file: a value and bytes.
+    """Run the function ``target`` ("package.module:function") on a file, and return its untrusted result.
 
-    The function gets the open file and ``arguments``. It runs in its own process, within ``limits``, without network or
-    database. Its value must be JSON-serialisable; value and bytes are untrusted. ``still_wanted`` is called about ten
-    times a second with the elapsed seconds; False kills the process.
+    The function gets the open file and ``arguments``, and returns a JSON-serialisable value and bytes. It runs in its
+    own process, within ``limits``, without network or database. ``still_wanted`` gets the elapsed seconds about ten
+    times a second; False kills the process.
 
-    Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if
-    a guard of :func:`require_guards` does not work.
+    Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable.
     """
     job: SandboxJob = {
         "target": target,
@@ -294,7 +293,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
         raise _make_time_error(limits)
     if code == -signal.SIGKILL:
-        # The kernel killed the process for memory, because the sandbox sent no SIGKILL.
+        # The sandbox sent no SIGKILL, so the kernel killed the process for lack of memory.
         raise memory
     if code != 0:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"

@@ -1,12 +1,10 @@
 """The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-For each job, :mod:`retrieval.documents.sandbox` sends it a message over a socket, with three open files:
+For each job, it gets a message over a socket, with three open files:
 
 - ``data`` is the file to read.
 - ``result`` receives the result of the job.
 - ``status`` receives how the job ended. If the other end closes it, the job is killed.
-
-The template process ends when the socket is closed.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ConnectorCalls:
     ) -> Iterator[Record | StateMessage]:
         """Yield the records of the streams, and between them the connector's STATE messages, in the connector's order.
 
-        ``state`` is the last STATE of an earlier call, after which the connector continues. Raises: SourceRefused or
+        The connector continues after ``state``, the last STATE of an earlier call. Raises: SourceRefused or
         SourceUnavailable if not all records could be read.
         """
         catalog = {"streams": [stream.build_catalog_entry() for stream in streams]}

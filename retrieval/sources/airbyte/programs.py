@@ -42,7 +42,7 @@ def find_program(connector: RegisteredConnector) -> list[str]:
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # The script's first line names the folder before the environment was moved.
+    # The script's first line names the folder from which the environment was moved.
     return [str(scripts / "python"), str(program)]
 
 

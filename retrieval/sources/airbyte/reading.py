@@ -1,7 +1,6 @@
 """Store up to which record a source was read, so that the next run reads only later records (incremental reading).
 
-A connector's STATE message says this. It is stored after the documents of all records before it, so that no record is
-missed.
+A connector reports this in a STATE message, which is stored after the documents of all earlier records.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], stream
 class Reading:
     """Tracks how far one run has read a source, so that the next run can continue.
 
-    ``state`` is the connector's stored STATE (empty: read everything). A run that ``is_full`` reads all records, and
-    not only changes.
+    ``state`` is the connector's stored STATE (empty: read everything). ``is_full``: the run reads all records.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:

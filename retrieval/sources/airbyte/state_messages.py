@@ -1,4 +1,4 @@
-"""Combine the STATE messages of an Airbyte connector, after which its next call continues.
+"""Combine an Airbyte connector's STATE messages, which say where its next call continues.
 
 A message is about one stream (STREAM), about all streams (GLOBAL), or in the connector's own form (LEGACY):
 https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing

@@ -30,7 +30,7 @@ class _Admitted:
 class FileModes:
     """Finds the readers of files below ``root`` from the permission bits of files and folders.
 
-    With an access control list, the readers are unknown.
+    If a file or folder has an access control list, the readers are unknown.
     """
 
     def __init__(self, root: Path) -> None:
@@ -86,7 +86,7 @@ def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -
         groups=frozenset([status.st_gid] if of_group else []),
         # Root owns many files of other people.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
-        # If only the group is excluded, others are not admitted, because a list of readers cannot express this.
+        # If others may read but the group may not, others are not admitted: a list of readers cannot express this.
         is_everybody=of_group and of_others,
         has_access_list=_has_access_list(path),
     )

@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Links to files outside ``root`` are skipped, and all links to folders, because these may form circles. Raises:
-    SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
+    Links to folders, and to files outside ``root``, are skipped. Raises: SourceUnavailable if a folder cannot be
+    listed.
     """
     try:
         with os.scandir(folder) as scan:
