@@ -104,7 +104,7 @@ def has_filters(data: QueryDict) -> bool:
 def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tuple[dict[str, Any], str]:
     """Return the filters chosen in a form or link, and a sentence on an invalid value, or "".
 
-    Filters that are not ``offered`` are ignored.
+    Invalid values, and filters that are not ``offered``, are ignored.
     """
     chosen: dict[str, Any] = {}
     problem = ""

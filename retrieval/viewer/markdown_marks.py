@@ -51,7 +51,7 @@ class Mark:
 def render_with_marks(
     markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None
 ) -> str:
-    """Return ``text`` as HTML with ``marks``. Earlier marks are outside later ones.
+    """Return ``text`` as HTML with ``marks``. If marks overlap, earlier ones enclose later ones.
 
     Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
     """

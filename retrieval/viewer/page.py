@@ -50,7 +50,10 @@ class RecognitionContext(TypedDict, total=False):
 
 
 class PrintedContext(RecognitionContext):
-    """The variables of the template for a page (from 1) that is shown as a picture, or else as a ``problem``."""
+    """The variables of the template for a page that is shown as a picture. ``number`` starts at 1.
+
+    A ``problem`` is shown instead of the picture.
+    """
 
     number: int
     count: int

@@ -129,7 +129,7 @@ def _scale_box(box: Box, page: PrintedPage) -> FoundBox:
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
     """Return start and end of ``words`` in ``characters``; None if they are not there.
 
-    Only letters and digits count.
+    Only letters and digits are compared.
     """
     letters = keep_letters(words)
     page: list[str] = []
