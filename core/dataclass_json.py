@@ -37,7 +37,7 @@ def from_json(kind: type[T], stored: Any) -> T:
     return _converter.structure(stored, kind)
 
 
-# With detailed_validation, cattrs would raise groups of errors.
+# If detailed_validation were on, cattrs would raise groups of errors.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 

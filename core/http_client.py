@@ -100,7 +100,7 @@ class _BoundedStream(httpcore2.NetworkStream):
 def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
     """Return an async client that connects only to the IP addresses from ``resolve``; None allows all.
 
-    With a proxy in the environment, addresses are not checked.
+    Addresses are not checked if the environment names a proxy.
     """
     client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:

@@ -72,7 +72,7 @@ class Remembered:
 class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
-    ``hung`` returns the result for a check that hangs. With ``in_database``, each SQL statement has a time limit.
+    ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a time limit.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 LONGEST_REFUSAL_BYTES = 16 * 1024
 # A message in these words means that prompt and answer together are too long, even if it mentions max_tokens.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# Without support for tools, servers answer with 400 (vLLM, Ollama), 404 (OpenRouter) or 500 (llama.cpp).
+# Servers that support no tools answer with 400 (vLLM, Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
 # Error messages of chat templates without a system role, such as Gemma's, contain these words.
@@ -124,8 +124,8 @@ class Request:
 class KnownModel:
     """What the client has learned about a language model from its responses.
 
-    ``refused`` are request fields that the server does not support. With ``opens_with_thought``, replies begin within a
-    thought.
+    ``refused`` are request fields that the server does not support. If ``opens_with_thought`` is true, replies begin
+    within a thought.
     """
 
     refused: frozenset[str] = frozenset()

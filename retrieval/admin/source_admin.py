@@ -259,7 +259,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         is_tried = self._was_only_previewed(obj)
         if is_tried:
-            # With an incomplete form, a run might show documents to too many readers.
+            # If the form is incomplete, a run might show documents to too many readers.
             obj.is_paused = True
         save_source(obj)
         warn_about_removed_secret(request, obj)

@@ -125,7 +125,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     """Read the document and make its passages searchable; return None if another process has the lease.
 
     Errors are stored in the row, with status FAILED, or PENDING for another attempt. The old passages stay searchable
-    until the document is read. With ``takes_turns``, a slow document may have to wait.
+    until the document is read. A slow document may have to wait if ``takes_turns`` is set.
     """
     document = _lease(document_id)
     if document is None:

@@ -40,7 +40,8 @@ class TurnPostponed(RagsiteError):
 class ReadingTurn:
     """The permission to read one slow document, which only a few documents have at once.
 
-    Without ``takes_turns``, it is always given. If it ``ends``, reading stops after a while for other documents.
+    It is always given if ``takes_turns`` is False. If ``ends`` is true, reading stops after a while for other
+    documents.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -71,7 +72,7 @@ def find_next_slow_document() -> int | None:
 def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Without a lock, two workers could take the last turn.
+            # Two workers could take the last turn if there were no lock.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)

@@ -219,7 +219,7 @@ def _repair_document(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # Without a ``recipe``, ingestion replaces all passages.
+        # Ingestion replaces all passages if ``recipe`` is empty.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue_document(document)
         return
@@ -229,7 +229,7 @@ def _repair_document(pk: int) -> None:
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """Store and return the differences between index and documents. With ``repair``, repair them and check again.
+    """Store and return the differences between index and documents. If ``repair`` is set, repair them and check again.
 
     Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
     """

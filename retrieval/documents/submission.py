@@ -44,7 +44,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        # A former setting. Without it, all hashes would change, and all documents would be read again.
+        # A former setting. If it were removed, all hashes would change, and all documents would be read again.
         1,
         embedder.name,
         document.collection.text_search_configuration,

@@ -118,7 +118,7 @@ class EmbedderCalibration(models.Model):
 class ChunkEmbedding(models.Model):
     """The unit vector of a passage by one embedder.
 
-    Without a fixed width, the vectors of two embedders can be stored during a switch.
+    The column has no fixed width, so that the vectors of two embedders can be stored during a switch.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")

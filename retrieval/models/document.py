@@ -136,7 +136,7 @@ class Document(Job):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
 
-    # Without a title, the file's name (``source``) is the key.
+    # If there is no title, the file's name (``source``) is the key.
     sort_key = models.GeneratedField(
         expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
     )

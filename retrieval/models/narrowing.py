@@ -1,7 +1,7 @@
 """Decide who may read a document whose metadata limit it to groups.
 
 The metadata key is the setting DOCUMENT_GROUPS_KEY. Its value is a name or a list of names: groups, or `mail:ADDRESS`
-for an account. Any other value hides the document from all. Without the key, the document has no limit.
+for an account. Any other value hides the document from all. A document without the key has no limit.
 """
 
 from __future__ import annotations

@@ -78,7 +78,10 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Delete old runs of the source, except the RUNS_KEPT newest. Of two unchanged runs in a row, one is kept."""
+    """Delete old runs of the source, except the RUNS_KEPT newest.
+
+    If the last two runs changed nothing, the older one is deleted too.
+    """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
     news = [

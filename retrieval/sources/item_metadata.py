@@ -32,7 +32,7 @@ def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> 
     """Return the source's metadata, and the groups that may read the item's document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # Without imported readers, the source's metadata replace the item's, also for groups.
+        # If readers are not imported, the source's metadata replace the item's, also for groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 

@@ -36,8 +36,8 @@ _TURNS_LOCK = 5_118_204_377_610_945_213
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once, and return it; None if another worker has it, or it must wait.
 
-    With ``takes_turns``, the run waits while AT_ONCE others are active. Errors are stored in the run's row, with status
-    FAILED, or WAITING for another attempt.
+    The run waits while AT_ONCE others are active, if ``takes_turns`` is set. Errors are stored in the run's row, with
+    status FAILED, or WAITING for another attempt.
     """
     run = _lease_if_slot_free(run_id) if takes_turns else _lease_run(run_id)
     if run is None:

@@ -69,7 +69,7 @@ class PrintedContext(RecognitionContext):
 class MarkdownContext(TypedDict):
     """The variables of the template for a document that can be shown as Markdown or as plain text.
 
-    Without ``parts``, the plain text is shown, and ``not_rendered`` is the reason.
+    If there are no ``parts``, the plain text is shown, and ``not_rendered`` is the reason.
     """
 
     rendered_href: str

@@ -117,7 +117,7 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file. Of an unsupported format, only the name is recorded."""
+        """Add a file, or only record its name if its format is not supported."""
         path = clean_member_name(name)
         if not path or not data:
             return

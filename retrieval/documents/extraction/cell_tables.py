@@ -42,7 +42,7 @@ class NameSpan(NamedTuple):
 class CellTable(NamedTuple):
     """The rows of a sheet, divided into the parts of a table.
 
-    ``titles`` are the lines above the header, ``totals`` the rows of sums and the lines below. Without a ``header``,
+    ``titles`` are the lines above the header, ``totals`` the rows of sums and the lines below. If ``header`` is empty,
     the rows are running text.
     """
 

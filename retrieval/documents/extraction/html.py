@@ -133,7 +133,7 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
     """Return the page's root element; None for an empty page. Raises: DocumentRejected if words would be lost."""
-    # Without huge_tree, the parser drops elements below 255 levels.
+    # The parser would drop elements below 255 levels if huge_tree were off.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):

@@ -115,7 +115,7 @@ def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# With fewer bookmarks, headings in the text are preferred.
+# If there are fewer bookmarks, headings in the text are preferred.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]

@@ -231,7 +231,7 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            # Without the font's height, pdfium returns the box of the drawn character.
+            # If the font has no height, pdfium returns the box of the drawn character.
             if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top

@@ -40,7 +40,7 @@ def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # Without a length, two zero bytes end the content.
+            # If there is no length, two zero bytes end the content.
             stop = next(begin for tag_below, begin, _ in _read_elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2

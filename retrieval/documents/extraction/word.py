@@ -137,7 +137,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # Without its type, a page or column break becomes a line break, which separates words.
+        # A page or column break without its type becomes a line break, which separates words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):

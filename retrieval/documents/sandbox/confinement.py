@@ -173,7 +173,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # Without memory, the kernel kills the process with the highest score first.
+    # If memory runs out, the kernel kills the process with the highest score first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))

@@ -168,7 +168,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
 
 
 def _close_other_descriptors(data: int, result: int) -> None:
-    # Without numbers above _RESULT, the first `dup2` could overwrite the other file.
+    # Both files get numbers above _RESULT, because the first `dup2` could overwrite the other file.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)

@@ -103,5 +103,5 @@ class Reading:
 
 def _is_due(stored: ReadingState, days: int) -> bool:
     age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
-    # Without STATE messages, each run reads everything.
+    # Each run reads everything if the connector sends no STATE.
     return not stored.messages or age >= timedelta(days=days)

@@ -436,7 +436,7 @@ def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dic
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # Without groups in a record, no group may read its document.
+        # If a record has no groups, no group may read its document.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 

@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """An IMAP connection to an allowed address. With a ``context``, it uses TLS from the start."""
+    """An IMAP connection to an allowed address. It uses TLS from the start if it has a ``context``."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
