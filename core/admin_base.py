@@ -36,7 +36,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
 
 
 class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
-    """A filter of an admin list by a related object. Django would hide it if there is only one object to choose."""
+    """A filter of an admin list by a related object. Unlike Django's, it is also shown with only one choice."""
 
     def has_output(self) -> bool:
         return True
@@ -53,7 +53,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in t
 
 
 class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class of admin pages for superusers only, because they show texts from any collection."""
+    """Base class of admin pages for superusers only: they show texts from any collection."""
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_superuser(request.user)
@@ -65,7 +65,7 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 class _Telling:
     """A context manager that calls ``tell`` with the error message of a refused action, instead of raising the error.
 
-    It is a class, because mypy assumes that the block of a decorated generator never raises.
+    mypy assumes that the block of a decorated generator never raises, so this is a class.
     """
 
     tell: Callable[[BaseException], None]
@@ -82,23 +82,17 @@ class _Telling:
 
 
 class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class of admin pages with buttons that send a POST request.
-
-    The response is a redirect to another page. If the action is refused, that page shows the reason.
-    """
+    """Base class of admin pages with buttons that send a POST request. The response is a redirect."""
 
     def build_button_path(
         self, route: str, view: Callable[..., HttpResponse], name: str, *permissions: str
     ) -> URLPattern:
-        """Return the URL pattern of a view that a button calls by POST.
-
-        Only users with all ``permissions`` may call it.
-        """
+        """Return the URL pattern of a view that a button calls by POST. Callers need all ``permissions``."""
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
     def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
-        """Return a context manager that shows the user an error message of its block, instead of raising the error."""
+        """Return a context manager that shows an error of its block to the user, instead of raising it."""
         return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
@@ -107,7 +101,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Return the fields that a script fills in from other fields; none for a saved row, whose slug is fixed."""
+        """Return the fields that a script fills in from other fields; none for a saved row."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -151,10 +145,9 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class StretchFilter(admin.FieldListFilter):
-    """A filter of an admin list by a range of a number column: at least the first number, and less than the second.
+    """A filter of an admin list by a range of a number column, which is chosen or typed.
 
-    ``stretches`` are the ranges to choose from: a label and two numbers, where None means no limit. The user can also
-    type two numbers.
+    ``stretches`` are the choices: a label, the first number, and the number after the last (None: no limit).
     """
 
     template = "admin/stretch_filter.html"
@@ -167,7 +160,7 @@ class StretchFilter(admin.FieldListFilter):
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def list_typed_bounds(self) -> list[str]:
-        """Return the two limits as the user typed them. A missing limit is ""."""
+        """Return the two limits as the user typed them; "" for a missing limit."""
         found = (self.used_parameters.get(name) for name in self._names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
@@ -230,7 +223,7 @@ def render_badge(status: str, label: object) -> SafeString:
 
 
 def render_job_badge(job: Any, label: object = None) -> SafeString:
-    """Return the job's status as a badge, or its error if it failed and waits for the next attempt."""
+    """Return the job's status as a badge, or its error if another attempt follows."""
     if job.status == job.Status.QUEUED and job.error:
         return render_badge("failed", _t("failed, will be tried again"))
     return render_badge(job.status, label or job.get_status_display())
@@ -239,10 +232,7 @@ def render_job_badge(job: Any, label: object = None) -> SafeString:
 def summarise_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return what Django's page for confirming a deletion needs. It shows numbers of rows instead of their names.
-
-    There may be thousands of passages.
-    """
+    """Return what Django's page for confirming a deletion needs, with numbers of rows instead of their names."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

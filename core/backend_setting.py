@@ -5,7 +5,7 @@ from typing import TypedDict
 
 
 class BackendSetting(TypedDict, total=False):
-    """A setting that names a class by its dotted path, with keyword arguments. An empty path means no class."""
+    """A setting that names a class by its dotted path (empty: no class), with keyword arguments."""
 
     BACKEND: str
     OPTIONS: Mapping[str, object]

@@ -1,8 +1,7 @@
 """Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
 
-After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one call is let through as a trial. If it
-succeeds, all calls are allowed again. A question counts at most one failure of a server, because the server is not
-called again for it.
+After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call is let through. If it
+succeeds, all calls are allowed again.
 
 Source: Nygard, "Release It!", 2nd edition, Pragmatic Bookshelf 2018, chapter 5.
 """
@@ -24,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 FAILURES = 3
 OPEN_SECONDS = 30.0
-# If a trial call has no result after this time, another trial may begin.
+# Another trial may begin after this time.
 TRIAL_SECONDS = 120.0
 
 
@@ -35,7 +34,7 @@ class BreakerState(StrEnum):
 
 
 class Open(Exception):
-    """An error: the server is not called, because earlier calls failed. The operator reads the message."""
+    """An error: the server is not called, because earlier calls failed. Its message is for the operator."""
 
 
 class Breaker:
@@ -68,7 +67,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Begin a call. The caller must end it with ``succeeded``, ``failed`` or ``abandoned``.
+        """Begin a call, which the caller must end with ``succeeded``, ``failed`` or ``abandoned``.
 
         Raises: Open if the server must not be called now.
         """
@@ -110,15 +109,15 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def abandoned(self) -> None:
-        """End a call that shows nothing about the server: the caller stopped it, or the request was invalid."""
+        """End a call that shows nothing about the server, such as an invalid request."""
         with self._lock:
             self._trial_at = None
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call of the server.
+        """Run a block as one call of the server, which an exception of the type ``failure`` counts as failed.
 
-        An exception of the type ``failure`` counts as failed. Raises: Open.
+        Raises: Open.
         """
         self.enter()
         try:

@@ -14,10 +14,9 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# An SQL condition that is always true, with a side effect: the commit of its transaction does not wait for the disk. A
-# crash can lose such commits of the last half second. So use it for leases, heartbeats and passing events, never for
-# users' texts and answers. It must be in an UPDATE that is the first statement of its transaction. Citus refuses it on
-# distributed tables: use `commit_without_waiting` instead.
+# An SQL condition, always true, after which the commit does not wait for the disk. A crash may lose the last half
+# second, so never use it for users' texts and answers. It must be in an UPDATE, the first statement of its transaction.
+# Citus refuses it on distributed tables: use `commit_without_waiting` instead.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 
@@ -43,8 +42,7 @@ def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_node_lost(error: BaseException | None) -> bool:
-    # SQLSTATE class 08 means that the database lost its connection to one of its nodes. If this process loses its own
-    # connection to the database, the error has no SQLSTATE.
+    # SQLSTATE class 08: the database lost its connection to one of its nodes.
     return any((getattr(each, "sqlstate", None) or "").startswith("08") for each in iterate_causes(error))
 
 
@@ -58,11 +56,11 @@ def release_connections() -> None:
             each.close_if_unusable_or_obsolete()
 
 
-# The rows are read in PostgreSQL's binary form, because reading a vector as text takes three times as long.
+# Reading a vector in text form would take three times as long.
 
 
 def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Return the rows of an SQL statement. It runs on this thread's connection, within the current transaction.
+    """Return the rows of an SQL statement, which runs on this thread's connection and in its transaction.
 
     The statement must give the types of its parameters (``%s::bigint[]``). Raises: DatabaseError.
     """
@@ -78,7 +76,7 @@ def fetch_rows(sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, .
 
 @contextmanager
 def limit_statements(seconds: float, database_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """Run a transaction in which each statement may take ``seconds``, or less if the current question has less time.
+    """Run a transaction in which each statement may take ``seconds``, or less near the question's deadline.
 
     ``database_settings`` are set for the transaction. Raises: OperationalError if a statement takes longer.
     """
@@ -86,6 +84,6 @@ def limit_statements(seconds: float, database_settings: Mapping[str, str] = Mapp
     with transaction.atomic():
         chosen = {"statement_timeout": f"{milliseconds}ms", **database_settings}
         with connection.cursor() as cursor:
-            # `set_config` is not used, because it would not change the setting on the nodes of a distributed database.
+            # `set_config` would not change the setting on the nodes of a distributed database.
             cursor.execute("; ".join(f"SET LOCAL {name} TO %s" for name in chosen), list(chosen.values()))
         yield

@@ -1,4 +1,4 @@
-"""Convert dataclasses to JSON and back, for the API, the command line and storage. Imports no Django.
+"""Convert dataclasses to JSON and back. Imports no Django.
 
 Fields may contain JSON's own types, enums of texts, tuples, mappings, dataclasses and None.
 """
@@ -16,7 +16,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 T = TypeVar("T")
 
-# Metadata of a dataclass field that is left out of the JSON if it has its default value.
+# Metadata of a field that is left out of the JSON if it has its default value.
 OMIT_DEFAULT: Mapping[str, object] = {"omit_default": True}
 
 
@@ -31,13 +31,13 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], stored: Any) -> T:
     """Return the object from JSON that :func:`to_json` wrote.
 
-    Missing fields get their defaults, and unknown fields are ignored. Raises: KeyError, TypeError or ValueError if a
-    value has a wrong type.
+    Missing fields get their defaults; unknown fields are ignored. Raises: KeyError, TypeError or ValueError for values
+    of a wrong type.
     """
     return _converter.structure(stored, kind)
 
 
-# With detailed_validation, cattrs would raise groups of errors, and not a plain KeyError, TypeError or ValueError.
+# If detailed_validation were on, cattrs would raise groups of errors.
 _converter = Converter(detailed_validation=False, unstruct_collection_overrides={tuple: list})
 
 
@@ -68,7 +68,7 @@ def _read_text(stored: Any, kind: Any) -> Any:
 
 # cattrs would leave a StrEnum unchanged, because it is a str.
 _converter.register_unstructure_hook(StrEnum, lambda member: member.value)
-# cattrs would accept a value of a wrong type and convert it. These functions raise an error instead.
+# cattrs would convert a value of a wrong type instead of raising an error.
 _converter.register_structure_hook(str, _read_text)
 _converter.register_structure_hook(float, lambda stored, _: stored)
 _converter.register_structure_hook_func(_is_union_of_json_types, lambda stored, _: stored)

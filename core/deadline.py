@@ -1,7 +1,7 @@
 """Limit the time for one question. PURE.
 
-The deadline is in a `contextvars.ContextVar`. Async tasks and `sync_to_async` copy it. A thread of a pool only has it
-if the work is a :class:`Stage`.
+The deadline is in a `contextvars.ContextVar`, which async tasks and `sync_to_async` copy. Threads of a pool need a
+:class:`Stage`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ R = TypeVar("R")
 class Deadline:
     """The time at which a question must be answered, by the monotonic clock.
 
-    ``failed`` are names of servers that failed for this question, and are not called again for it.
+    ``failed`` are names of servers that are not called again for this question.
     """
 
     ends_at: float
@@ -34,7 +34,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[Deadline]:
-    """Run a block with a deadline after ``seconds``, or with the deadline of an outer block if that is earlier."""
+    """Run a block with a deadline after ``seconds``, or with an outer block's earlier deadline."""
     outer = _current.get()
     ends_at = time.monotonic() + seconds
     inner = Deadline(ends_at) if outer is None else Deadline(min(ends_at, outer.ends_at), outer.failed)
@@ -56,7 +56,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """Work on a question that runs in a thread pool. Its time limit begins when a thread starts it."""
+    """Work on a question in a thread pool. Its time limit begins when a thread starts it."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
@@ -66,8 +66,7 @@ class Stage(Generic[R]):
     def result(self, seconds: float) -> R:
         """Wait for the work and return its result, or raise its error.
 
-        Raises: TimeoutError if the work does not start within ``seconds``, or does not end within ``seconds`` after its
-        start.
+        Raises: TimeoutError if starting, or then working, takes longer than ``seconds``.
         """
         try:
             if not self._begun.wait(seconds):

@@ -1,6 +1,6 @@
 """Measure the free space of disks, and recognise errors of a full disk.
 
-PostgreSQL stops completely when it cannot write its log. So writing is refused before the disk is full.
+PostgreSQL stops when it cannot write its log, so writing is refused before the disk is full.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def list_free_space() -> list[FreeSpace]:
         try:
             device = path.stat().st_dev
         except FileNotFoundError:
-            continue  # will be created on the disk of DATA_DIR, which is in the list
+            continue  # will be created on the disk of DATA_DIR
         if device not in found:
             free = os.statvfs(path)
             found[device] = FreeSpace(path, free.f_bavail * free.f_frsize)
@@ -67,7 +67,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def guard_writes() -> Iterator[None]:
-    """Run a block that writes. Raises: DiskFull if too little space is free, or if writing fails on a full disk."""
+    """Run a block that writes. Raises: DiskFull if too little space is free or writing fails."""
     if is_short():
         DISK_FULL.labels(reason="reserve").inc()
         raise DiskFull(get_message())

@@ -1,4 +1,4 @@
-"""Encrypt secrets for storage with SECRET_KEY. Secrets encrypted with SECRET_KEY_FALLBACKS can still be decrypted."""
+"""Encrypt secrets for storage with SECRET_KEY. SECRET_KEY_FALLBACKS can still decrypt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 
 
 class SecretUnreadable(RagsiteError):
-    """An error: none of the site's keys decrypts the secret, so an admin must enter it again."""
+    """An error: none of the site's keys decrypts the secret. An admin must enter it again."""
 
 
 def encrypt(purpose: str, text: str) -> str:
@@ -37,7 +37,7 @@ def _build_fernet(purpose: str) -> MultiFernet:
 
 
 def parse_origin(address: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a web address. If the text is no web address, it is the host."""
+    """Return scheme, host and port of a web address. Other text is returned as the host."""
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL:
@@ -48,8 +48,7 @@ def parse_origin(address: str) -> tuple[str, str, int | None]:
 class SecretHolder(models.Model):
     """Base class of rows with an encrypted ``secret``, which is sent to one destination, such as a server.
 
-    If the destination changes, saving removes the secret. Only ``give_secret`` stores a secret, so that a process with
-    an old copy of the row cannot restore an old secret.
+    Saving a changed destination removes the secret. Only ``give_secret`` stores a new one.
     """
 
     SECRET_PURPOSE: str

@@ -17,21 +17,15 @@ class ServiceUnavailable(RagsiteError):
 
 
 class ModelFailed(RagsiteError):
-    """An error: a language model gave no usable reply in time. The caller continues without it.
-
-    The operator reads the message in the log.
-    """
+    """An error: a language model gave no usable reply in time. The message is for the operator's log."""
 
 
 class ImproperModel(RagsiteError):
-    """An error: the configuration of a language model is invalid. The operator reads the message in the log."""
+    """An error: the configuration of a language model is invalid. The message is for the operator's log."""
 
 
 class LeaseLost(RagsiteError):
-    """An error: another process has taken over the job, or an admin has stopped it.
-
-    The worker stops its work and logs the message.
-    """
+    """An error: another process has taken over the job, or an admin has stopped it. The worker logs the message."""
 
 
 class FilesUnavailable(ServiceUnavailable):

@@ -1,6 +1,6 @@
 """HTTP clients that connect only to allowed addresses, and whose requests end in time.
 
-The timeout of an httpx client limits the wait for each piece. `deadline.limit_time` limits a whole request.
+An httpx timeout limits the wait for each piece; `deadline.limit_time` limits a whole request.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Resolve = Callable[[str, int], Sequence[str]]
 def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **options: Any) -> httpx2.Client:
     """Return a client that connects only to the IP addresses from ``resolve``, also after redirects.
 
-    ``options`` go to `httpx2.Client`. Raises: httpx2.TimeoutException at the deadline of `deadline.limit_time`.
+    Raises: httpx2.TimeoutException at the deadline of `deadline.limit_time`.
     """
     client = httpx2.Client(verify=load_trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # The client's transport is changed, because a new transport would ignore the proxies in the environment.
+        # A new transport would ignore the proxies in the environment.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client
@@ -98,9 +98,9 @@ class _BoundedStream(httpcore2.NetworkStream):
 
 
 def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncClient:
-    """Return an async client that connects only to the IP addresses from ``resolve``. None allows all addresses.
+    """Return an async client that connects only to the IP addresses from ``resolve``; None allows all.
 
-    If the environment names a proxy, the addresses are not checked, because the proxy makes the connection.
+    Addresses are not checked if the environment names a proxy.
     """
     client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:

@@ -1,7 +1,4 @@
-"""Send jobs to workers through the message broker.
-
-A periodic sweep frees the jobs of dead workers, and sends lost tasks again.
-"""
+"""Send jobs to workers through the message broker. A periodic sweep sends lost tasks again."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue(model: type[Job], ids: Iterable[int]) -> int:
-    """Send a Celery task for each job, and return how many were sent.
-
-    If the broker refuses a task, a periodic task sends it later.
-    """
+    """Send a Celery task for each job, and return how many were sent. A periodic task sends refused ones later."""
     sent = 0
     for pk in ids:
         started = time.monotonic()
@@ -39,8 +33,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # Only a row that is still due and has no lease is updated, because a fast worker may already have begun the job
-        # and set another time.
+        # A fast worker may already have begun the job and set another time.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -78,7 +71,7 @@ sweeping = Signal()
 SENT_WITHIN = timedelta(seconds=10)
 
 
-# A task that no worker has begun after this time may be lost.
+# A task that has not begun after this time may be lost.
 BEGUN_WITHIN = timedelta(minutes=5)
 
 
@@ -100,10 +93,10 @@ def sweep_all() -> None:
 
 
 def enqueue_forgotten_jobs(model: type[Job]) -> int:
-    """Free the jobs of dead workers, and send a task for each job whose task was lost. Return how many were sent."""
+    """Free the jobs of dead workers, send lost tasks again, and return how many were sent."""
     with transaction.atomic():
         silent = model.unfinished().filter(model.is_silent())
-        # A locked row is skipped, because its worker is alive and is saving a result.
+        # The worker of a locked row is alive and is saving a result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
@@ -112,10 +105,7 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
 
 
 def _find_lost(model: type[Job]) -> list[int]:
-    """Return the ids of jobs whose task is lost.
-
-    If n tasks wait in the queue, they belong to the n jobs whose tasks were sent last. Earlier tasks are lost.
-    """
+    """Return the ids of jobs whose task is lost: n waiting tasks belong to the n jobs sent last."""
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():

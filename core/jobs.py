@@ -1,4 +1,4 @@
-"""Rows that are jobs. A worker reserves one by a lease, renews the lease by a heartbeat, and retries after errors."""
+"""Rows that are jobs. A worker leases a job, renews the lease by a heartbeat, and retries after errors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from core.exceptions import LeaseLost
 
 logger = logging.getLogger(__name__)
 
-# All times are from the database's clock, because the clocks of machines differ.
+# The clocks of machines differ, so all times are from the database's clock.
 
 
 class Leased(models.Model):
     """Base class of rows that only one process may change at a time: the one with the lease.
 
-    ``lease`` is a random token of this process. ``heartbeat_at`` is when it last showed that it is alive. An instance
-    keeps the lease that it had when it was loaded.
+    ``lease`` is a random token of this process. ``heartbeat_at`` is when the process last showed that it is alive.
     """
 
     SILENT_AFTER: ClassVar = timedelta(seconds=30)
@@ -68,14 +67,11 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row, set ``values``, and return it; None if another process has it, or if it is not in ``rows``.
-
-    One UPDATE does this, so only one of several processes succeeds.
-    """
+    """Lease the row, set ``values``, and return it; None if another process has it, or ``rows`` lacks it."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
-    # `first` would sort one row, and Django builds that statement slowly for rows with many columns.
+    # `first` would sort one row, which Django builds slowly for many columns.
     return next(iter(rows.filter(lease=lease).order_by()), None) if taken else None
 
 
@@ -84,7 +80,7 @@ HEARTBEAT_SECONDS = 5.0
 
 @contextmanager
 def heartbeat(job: Leased) -> Iterator[None]:
-    """Run a block while a thread renews the job's lease. If the database fails for long, the lease ends."""
+    """Run a block while a thread renews the job's lease."""
     stop = threading.Event()
     held, name = job.held(), job.job_name
 
@@ -120,8 +116,8 @@ def pause_after(attempts: int) -> timedelta:
 class Job(Leased):
     """Base class of rows that are jobs: WAITING, then RUNNING while a process has the lease, then finished.
 
-    No worker begins a job before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent.
-    ``error`` is the reason of the last failure. A concrete class adds ``status`` and ``created_at``.
+    No worker begins a job before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. A
+    concrete class adds ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]
@@ -167,10 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """End the attempt and try again after ``pause``.
-
-        The attempt is not counted, because the job did not cause ``error``.
-        """
+        """End the attempt and try again after ``pause``. It is not counted, because the job did not cause ``error``."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -184,13 +177,10 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """End the attempt of a worker that died.
-
-        The attempt counts, so that a job that kills each worker fails in the end.
-        """
+        """End and count the attempt of a worker that died. A job that kills workers thus fails in the end."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job may begin now, or could already begin the time ``ago`` before now."""
+    """Return the condition that a job could already begin the time ``ago`` before now."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

@@ -39,7 +39,7 @@ class KeyLimits:
     def permit(self, permission: str) -> bool:
         """Return whether the key may use a permission that its user has.
 
-        If the key is limited to collections, permissions for the whole site are refused.
+        Keys for some collections have no permissions for the whole site.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

@@ -11,10 +11,7 @@ def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> G
 
 
 def start_at_zero(counter: Counter, *values: Iterable[str]) -> None:
-    """Create the counter's time series for all label values, with the value 0.
-
-    Otherwise Prometheus' ``increase()`` would not count the first event of each.
-    """
+    """Create the counter's time series for all label values, so that ``increase()`` counts each first event."""
     for labels in product(*values):
         counter.labels(*labels)
 

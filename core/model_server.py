@@ -1,4 +1,4 @@
-"""Send requests to servers that run models, limited in time and size. No error message contains the API key."""
+"""Send requests to model servers, limited in time and size. No error message contains the API key."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ QUOTED_CHARACTERS = 200
 
 
 def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return the status and the message of a refusal as part of a sentence.
-
-    The API key and words of ``body`` are left out.
-    """
+    """Return the status and message of a refusal as part of a sentence, without API key and words of ``body``."""
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = hide_texts_of_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)
@@ -66,7 +63,7 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class AnswerTooLong(Exception):
-    """An error: the response is too long. The operator reads the message."""
+    """An error: the response is too long. The message is for the operator."""
 
 
 class ServerFailed(Exception):
@@ -87,13 +84,13 @@ class ServerLate(ServerFailed):
 class ModelServer:
     """An HTTP client of one server that runs a model, safe for threads and forks.
 
-    Raises: ValueError if the API key has characters that no HTTP header can contain.
+    Raises: ValueError if the API key cannot be in an HTTP header.
     """
 
     def __init__(self, url: httpx2.URL, api_key: str, name: str) -> None:
         self.url = url
         self._api_key = api_key.strip()
-        # The API key is checked here, because the error message of the HTTP library would contain it.
+        # The error message of the HTTP library would contain the key.
         if not re.fullmatch(r"[!-~]*", self._api_key):
             raise ValueError(f"The API key {name} has characters that no header can carry: copy it again.")
         self._client: tuple[int, httpx2.Client] | None = None
@@ -128,8 +125,8 @@ class ModelServer:
     ) -> bytes:
         """Send JSON, and return the content of a response with status 200. Raises: ServerFailed, ServerLate.
 
-        If the server is busy or not reachable, there are several ``attempts``. The pause between them doubles each
-        time, and is at least as long as the server's Retry-After.
+        A busy or unreachable server gets several ``attempts``. The pause doubles each time, or is the server's
+        Retry-After if that is longer.
         """
         for attempt in range(1, attempts + 1):
             pause = random.uniform(0.5, 1) * pause_seconds * 2 ** (attempt - 1)
@@ -160,10 +157,7 @@ class ModelServer:
         raise ServerFailed(problem if attempt == 1 else f"{problem}, {attempt} times in a row")
 
     def _open_client(self) -> httpx2.Client:
-        """Return this process's client.
-
-        After a fork, the connections still belong to the parent, so the child gets another.
-        """
+        """Return this process's client. After a fork, the connections belong to the parent."""
         client = self._client
         if client is None or client[0] != os.getpid():
             headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}

@@ -1,4 +1,4 @@
-"""Cache a value from the database for the time of a block, also for threads that copy the block's context."""
+"""Cache a value from the database during a block, also for threads that copy its context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_once() -> Iterator[None]:
 
 
 def get_or_read(key: object, read: Callable[[], V]) -> V:
-    """Return ``read()``, cached by ``key`` within a `read_once` block, and not cached outside."""
+    """Return ``read()``, which is cached by ``key`` within a `read_once` block."""
     known = _read.get()
     if known is None:
         return read()

@@ -1,7 +1,6 @@
-"""Check for `/readyz` whether the parts of the site work.
+"""Check for `/readyz` whether the parts of the site work, within a deadline.
 
-Each app registers its checks in its module `readiness`. All checks end within a deadline, even if a server hangs. The
-page shows their sentences to everybody; errors are only logged.
+Each app registers its checks in its module `readiness`. The page is public, so errors are only logged.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from core.database import limit_statements
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 1.5
-# The smallest value that libpq accepts, although it is longer than the deadline of the checks.
+# The smallest value that libpq accepts.
 CONNECT_TIMEOUT_SECONDS = 2
-# If a database server has vanished, the kernel closes the connection after 10 seconds.
+# The kernel closes the connection to a vanished server after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# The result of an expensive check is reused for this time, because each call of a remote embedder may cost money.
+# Each call of a remote embedder may cost money, so expensive checks are reused for this time.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2
@@ -56,10 +55,7 @@ Check = Callable[[], Finding]
 
 @dataclass
 class Remembered:
-    """A check whose result is reused for some seconds.
-
-    It is not safe for threads: only the thread of its group calls it.
-    """
+    """A check whose result is reused for some seconds. It is not safe for threads."""
 
     check: Check
     finding: Finding | None = None
@@ -76,9 +72,7 @@ class Remembered:
 class CheckGroup:
     """Checks that need the same server. One thread runs them, one after another.
 
-    A group has at most one thread and one database connection: while a check hangs, later requests start no other
-    thread. ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a
-    time limit.
+    ``hung`` returns the result for a check that hangs. If ``in_database`` is true, each SQL statement has a time limit.
     """
 
     def __init__(
@@ -175,7 +169,7 @@ def list_groups() -> tuple[CheckGroup, ...]:
     return tuple(_GROUPS)
 
 
-# This check must be the first: if it fails, the others of the group do not run.
+# If this first check fails, the others of the group do not run.
 @DATABASE.check("database")
 def check_database() -> Finding:
     try:

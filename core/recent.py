@@ -40,12 +40,12 @@ class Recent(Generic[K, V]):
             self._kept.clear()
 
 
-# A partial file that is older than this was left by a killed process.
+# An older partial file was left by a killed process.
 ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def write_file_at_once(path: Path, content: bytes) -> None:
-    """Write the file in one step, so that no reader sees a part of the new content. Raises: OSError."""
+    """Write the file in one step, so that no reader sees a part of the content. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*"):
         with contextlib.suppress(FileNotFoundError):

@@ -13,10 +13,7 @@ LOOK_SECONDS = 0.02
 
 
 class FileLock:
-    """A lock for processes that are forked after its creation. It does not work between threads.
-
-    If a process is killed, the kernel releases the lock.
-    """
+    """A lock for processes that are forked after its creation. It does not work between threads."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the lock is used
@@ -43,10 +40,7 @@ class FileLock:
 
 
 class Slots:
-    """Permissions to do some work, of which a limited number is given at once.
-
-    Threads and processes that are forked later share them.
-    """
+    """Permissions to do some work, of which a limited number is given at once. Threads and later forks share them."""
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]
@@ -55,7 +49,7 @@ class Slots:
     def take(self, may_wait: Callable[[float], bool]) -> Iterator[None]:
         """Wait for a free slot and run a block in it.
 
-        ``may_wait`` is called with the seconds waited so far. Raises: TimeoutError when it returns False.
+        ``may_wait`` gets the seconds waited so far. Raises: TimeoutError when it returns False.
         """
         started = time.monotonic()
         while (held := self._try()) is None:

@@ -1,4 +1,4 @@
-"""Run blocking work in threads, so that it does not stop the event loop of the web process."""
+"""Run blocking work in threads, so that it does not stop the event loop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from asgiref.sync import sync_to_async
 
 from core.database import release_connections
 
-# Number of threads for searches. A search that waits for a model uses no processor and no database connection.
+# Number of threads for searches.
 SEARCHES_AT_ONCE = 4
 _SEARCHES = ThreadPoolExecutor(max_workers=SEARCHES_AT_ONCE, thread_name_prefix="search")
-# Heartbeats of answers have their own threads, so that they do not wait for searches to end.
+# Heartbeats of answers must not wait for searches to end.
 _RECORDS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="answers")
 
 P = ParamSpec("P")

@@ -1,7 +1,6 @@
 """Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on. PURE.
 
-Attributes are names and numbers, never text of documents, questions or answers. Of an error, only the class is
-recorded, because the message may contain such text.
+Attributes are names and numbers, and of an error only its class: never text of documents, questions or answers.
 """
 
 from __future__ import annotations

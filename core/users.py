@@ -34,10 +34,7 @@ def build_user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, 
 
 
 def is_staff_with(user: AnyUser, permission: str) -> bool:
-    """Return whether the user is active staff and has the permission. A superuser has all permissions.
-
-    If the request has an API key, its scopes must allow the permission too.
-    """
+    """Return whether the user is active staff and has the permission, and the scopes of an API key allow it."""
     limits = get_limits(user)
     if limits is not None and not limits.permit(permission):
         return False
@@ -45,7 +42,7 @@ def is_staff_with(user: AnyUser, permission: str) -> bool:
 
 
 def may_debug(user: AnyUser) -> bool:
-    """Return whether the user may see how passages were found. It does not check whether they may read the answer."""
+    """Return whether the user may see how passages were found, in answers that they may read."""
     return bool(settings.CHAT_DEBUG_FOR_EVERYONE) or is_staff_with(user, "chat.view_answer")
 
 

@@ -5,10 +5,7 @@ from typing import Any
 
 
 def find_network(address: str) -> str:
-    """Return the part of an IP address whose requests are limited together.
-
-    For IPv4, this is the address; for IPv6, the /64 network that a customer usually has.
-    """
+    """Return the part of an IP address whose requests are limited together: the IPv4 address, or its IPv6 /64."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -19,8 +16,7 @@ def find_network(address: str) -> str:
 
 
 def find_address(request: Any) -> str:
-    # The import must come late: DRF reads the settings when it is imported, and the web server imports this module
-    # before there are settings.
+    # DRF reads the settings when it is imported, and the web server imports this module before there are settings.
     from rest_framework.throttling import BaseThrottle
 
     return find_network(str(BaseThrottle().get_ident(request) or ""))

@@ -25,7 +25,7 @@ class KnownFieldsOnly(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
             if unknown:
-                # A name may contain half a surrogate pair, which the JSON of the response cannot, so it is replaced.
+                # JSON cannot contain half a surrogate pair.
                 names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]
                 raise serializers.ValidationError({name: ["Unknown field."] for name in names}, code="unknown_field")
         return super().to_internal_value(data)

@@ -38,7 +38,7 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """A parser of JSON in UTF-8. It refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE, which DRF's parser does not."""
+    """A parser of JSON in UTF-8 that refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class JSONParser(parsers.JSONParser):
 
 
 class AlwaysJSON(DefaultContentNegotiation):
-    """A renderer that sends JSON whatever the client accepts, because a client of an event stream also needs errors."""
+    """A renderer that sends JSON whatever the client accepts, because event-stream clients also need errors."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -85,9 +85,8 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """Base class of API views. It sends all errors as JSON, including Django's.
 
-    An API key needs one of the scopes in ``key_scopes``, or `admin`; for requests that change something, one of
-    ``writing_scopes`` if there are any. A key that may only send documents to one source is refused unless
-    ``takes_source_keys``.
+    An API key needs one of the scopes in ``key_scopes``, or `admin`; to change something, one of ``writing_scopes`` if
+    there are any. A key for one source also needs ``takes_source_keys``.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()
@@ -96,12 +95,12 @@ class ApiView(APIView):
     content_negotiation_class = AlwaysJSON
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        # A form may declare an encoding that is not for text, such as hex, so the declared one is replaced.
+        # A form may declare an encoding that is not for text, such as hex.
         request.encoding = "utf-8"
         return super().dispatch(request, *args, **kwargs)
 
     def check_permissions(self, request: Request) -> None:
-        # A key must not allow more than its user may do, so the user's permissions are checked too.
+        # A key must not allow more than its user's permissions do.
         super().check_permissions(request)
         is_reading = request.method in SAFE_METHODS or not self.writing_scopes
         scopes = self.key_scopes if is_reading else self.writing_scopes
@@ -126,7 +125,7 @@ class ApiView(APIView):
                 logger.error("The database did not answer an API request.", exc_info=error)
                 return Unavailable()
             case DataError():
-                # The API's fields accept some values that the database refuses, such as a text with a NUL.
+                # The API accepts some values that the database refuses, such as a text with NUL.
                 logger.warning("The database refused a value of an API request: %s", error)
                 return ParseError("The request holds a value that cannot be stored or looked up.")
             case RequestDataTooBig():

@@ -1,6 +1,6 @@
-"""Add to the OpenAPI schema the error responses that all operations share.
+"""Add the shared error responses to the OpenAPI schema.
 
-The attribute ``problem_serializer`` of a view describes the form of its errors.
+A view's ``problem_serializer`` describes the form of its errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.api.permissions import MayAsk, MayAskStaffMayWrite
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"
 _TEXT = {"type": "string"}
-_ANY_TEXT = r"^[^\u0000]+$"  # drf-spectacular itself adds that the text may be empty
+_ANY_TEXT = r"^[^\u0000]+$"
 ANY_TEXT = {"type": "string", "pattern": r"^[^\u0000]*$"}
 _SOME_TEXT = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 EVENT: dict[str, object] = {
@@ -52,7 +52,7 @@ _HEADERS = {
     **dict.fromkeys(("429", "503", "507"), _SECONDS),
 }
 
-# The summary of an operation without a docstring begins with these words.
+# First words of the summary of an operation without a docstring.
 _VERBS = {"POST": "Add to", "PUT": "Replace one of", "PATCH": "Change one of", "DELETE": "Delete one of"}
 
 
@@ -102,7 +102,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """Add to the field's schema that leading and trailing blanks are removed, and that NUL is refused."""
+        """Add to the field's schema that outer blanks are removed, and that NUL is refused."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}
@@ -115,7 +115,7 @@ class SchemaWithProblems(AutoSchema):
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
     def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
-        # The schema allows any object, because generators of clients cannot name the types of nested messages.
+        # Client generators cannot name the types of nested messages, so the schema allows any object.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]

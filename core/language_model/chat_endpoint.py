@@ -14,8 +14,8 @@ from core.model_server import parse_url
 class ChatEndpoint:
     """The address, API key and name of a language model on a server.
 
-    ``resolve`` returns the allowed IP addresses of a host name; None allows all. Raises: ImproperModel for an invalid
-    address, key or name.
+    ``resolve`` returns the allowed IP addresses of a host name; None allows all. Raises: ImproperModel for invalid
+    values.
     """
 
     base_url: str

@@ -20,8 +20,8 @@ MOST_TOKENS = 200
 class WholeReply:
     """A whole reply of a language model, without its thoughts.
 
-    ``finish_reason`` is explained in :class:`Delta`. ``characters`` includes thoughts. Token counts are None if the
-    server does not count.
+    ``finish_reason`` is as in :class:`Delta`. ``characters`` includes thoughts. Token counts are None if the server
+    does not count.
     """
 
     text: str = ""
@@ -34,8 +34,7 @@ class WholeReply:
 class ChatModel:
     """A language model on a server, safe for threads and forks. Raises: ImproperModel.
 
-    ``timeout_seconds`` limits a whole request. By default a failed request is not repeated, because callers can
-    continue without the reply.
+    ``timeout_seconds`` limits a whole request. By default, a failed request is not repeated.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:

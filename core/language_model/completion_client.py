@@ -24,13 +24,12 @@ from core.tracing import span
 logger = logging.getLogger(__name__)
 
 LONGEST_REFUSAL_BYTES = 16 * 1024
-# A server's message in these words means that prompt and answer together are too long. Even if it contains max_tokens,
-# the server does not refuse this parameter.
+# A message in these words means that prompt and answer together are too long, even if it mentions max_tokens.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|too (?:large|long)|reduce the length", re.IGNORECASE)
-# A server that supports no tools answers with the status 400 (vLLM and Ollama), 404 (OpenRouter) or 500 (llama.cpp).
+# Servers that support no tools answer with 400 (vLLM, Ollama), 404 (OpenRouter) or 500 (llama.cpp).
 _NAMES_TOOLS = re.compile(r"\btools?\b|\bfunction[ _-]?call", re.IGNORECASE)
 _REFUSING_TOOLS = frozenset({400, 404, 422, 500, 501})
-# These words are in the error message of a chat template without a system role, such as Gemma's.
+# Error messages of chat templates without a system role, such as Gemma's, contain these words.
 SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
@@ -49,7 +48,7 @@ class Body(TypedDict):
     messages: list[Mapping[str, object]]
     stream: bool
     temperature: NotRequired[float]
-    # Newer OpenAI models accept only max_completion_tokens, most other servers only max_tokens.
+    # Newer OpenAI models accept only max_completion_tokens.
     max_tokens: NotRequired[int]
     max_completion_tokens: NotRequired[int]
     stream_options: NotRequired[StreamOptions]
@@ -58,7 +57,7 @@ class Body(TypedDict):
 
 
 class Refused(Exception):
-    """An error: the server refused the request. It asks for a pause of ``pause_seconds``; None if it asks for none."""
+    """An error: the server refused the request, and asks for a pause of ``pause_seconds`` (None: no pause)."""
 
     def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
         super().__init__(
@@ -69,7 +68,7 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_refused_part(self, body: Body) -> str:
-        """Return the part of the request that the server does not support; empty if its error message names none."""
+        """Return the part of the request that the server does not support; empty if its message names none."""
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):
@@ -107,7 +106,7 @@ RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
-# These statuses mean that the request is wrong, so they are not counted as failures of the server.
+# These statuses mean that the request is wrong, so the server has not failed.
 _OF_THE_QUESTION = frozenset({400, 413, 422})
 
 
@@ -125,8 +124,8 @@ class Request:
 class KnownModel:
     """What the client has learned about a language model from its responses.
 
-    ``refused`` are fields of a request that the server does not support. If ``opens_with_thought`` is true, replies
-    begin within a thought, without a marker that opens it.
+    ``refused`` are request fields that the server does not support. If ``opens_with_thought`` is true, replies begin
+    within a thought.
     """
 
     refused: frozenset[str] = frozenset()
@@ -141,7 +140,7 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 class CompletionClient:
     """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each piece. A request that fails before the first word is repeated.
+    ``silence_seconds`` limits the wait for each piece.
     """
 
     endpoint: ChatEndpoint
@@ -174,8 +173,8 @@ class CompletionClient:
                 async with aclosing(self._stream_with_retries(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # The server works, which the first piece shows. A trial would otherwise last until the
-                            # answer ends.
+                            # The first piece shows that the server works. A trial would otherwise last until the answer
+                            # ends.
                             breaker.succeeded()
                         has_begun = True
                         yield delta
@@ -191,10 +190,9 @@ class CompletionClient:
         breaker.succeeded()
 
     async def _stream_with_retries(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield the pieces of the model's answer.
+        """Yield the pieces of the model's answer, and repeat a request that fails before the first word.
 
-        A request that fails before the first word is repeated: at once without the part that the server does not
-        support, or else after a pause. If time runs out after the first word, the finish reason is LENGTH.
+        If time runs out after the first word, the finish reason is LENGTH.
         """
         seconds = request.ends_at - time.monotonic()
         refused, first_refusal = self.known.refused, None
@@ -237,10 +235,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember what the server does not support.
-
-        Tools are not remembered if the server has accepted them before.
-        """
+        """Remember what the server does not support, except tools if it has accepted them before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -9,12 +9,12 @@ import httpx2
 
 from core.exceptions import ModelFailed
 
-# A usual response has some kilobytes. The limit ends a response that never stops.
+# A usual response has some kilobytes.
 LARGEST_RESPONSE_BYTES = 8 * 2**20
 _NOT_A_COMPLETION = "The model server sent something that is not a chat completion."
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Reasons why a completion ended, as large providers name them. Any other reason, such as `abort`, is a failure.
+# Reasons why a completion ended. Any other reason, such as `abort`, is a failure.
 STOP, CALLS, LENGTH, FILTERED = "stop", "tool_calls", "length", "content_filter"
 _SYNONYMS = {
     STOP: "stop end_turn stop_sequence stop_token eos eos_token eos_found end complete completed finished",
@@ -37,10 +37,10 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a language model's reply. An empty piece shows that the model is working, for example on a thought.
+    """A piece of a language model's reply. An empty piece shows that the model is working.
 
-    If the server sends a ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), the last piece has it. Token counts are
-    None in pieces without them.
+    The last piece has the ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), if the server sends one. Token counts
+    are None in pieces without them.
     """
 
     text: str = ""
@@ -51,7 +51,7 @@ class Delta:
 
 
 async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
-    """Yield the pieces of the model's reply; one piece if the server sends a whole document instead of a stream.
+    """Yield the pieces of the model's reply; one piece if the response is not streamed.
 
     Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
     """
@@ -87,7 +87,7 @@ async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]
         if received > LARGEST_RESPONSE_BYTES:
             raise ModelFailed("The model server sent more than an answer can be.")
         held = (held + piece).removeprefix(_BYTE_ORDER_MARK) if received == len(piece) else held + piece
-        # A CR at the end of the received bytes may be the first half of CRLF, so its line waits for more bytes.
+        # A CR at the end may be the first half of CRLF, so its line waits for more bytes.
         end = 1 + max(held.rfind(b"\n"), held.rfind(b"\r", 0, len(held) - 1))
         whole, held = held[:end], held[end:]
         for line in whole.splitlines():
@@ -162,7 +162,7 @@ def _read_call_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
         index=index if isinstance(index, int) else at,
         id=remove_unstorable(str(sent.get("id") or "")),
         name=remove_unstorable(str(function.get("name") or "")),
-        # Some servers send the arguments as an object instead of JSON text.
+        # Some servers send an object instead of JSON text.
         arguments=remove_unstorable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 

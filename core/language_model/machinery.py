@@ -1,7 +1,6 @@
-"""Remove thoughts, function calls and control tokens from a model's text. PURE.
+"""Remove thoughts, function calls and control tokens, which have markers such as <think>, from a model's text. PURE.
 
-They are found by markers, such as <think>. To support another family of models, add a row to :data:`THOUGHTS`. A marker
-that the sources contain is not removed.
+To support another family of models, add a row to :data:`THOUGHTS`.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import json
 import re
 from collections.abc import Callable
 
-# Each row has the names of models, the marker that opens a thought, the marker that closes it, and whether the closing
-# marker may come alone: some chat templates write the opening marker into the prompt.
+# The models, the markers around a thought, and whether the closing marker may come alone.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -32,7 +30,7 @@ THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("Granite", r"\AHere(?: is|'s) my thought process:", r"Here(?: is|'s) my response:", False),
     ("Open WebUI", r"<details\s[^<>]{0,200}?type=[\"']?reasoning[^<>]{0,200}>", r"</details>", False),
 )
-# A reply that begins like this may be a thought without an opening marker. Its text is held back until this is decided.
+# A reply that begins like this may be a thought without an opening marker, so its text is held back.
 _BEGINS_AS_THOUGHT = re.compile(
     r"\W*(?:ok(?:ay)?|alright|all right|hm+|well|wait|let me|let's|let us|i need|i should|i must|i have to|i'll|i will"
     r"|first,? (?:i|let|we)|we (?:need|have|are|must|should|can)|the user|user|the question|so,?|now,?|to answer"
@@ -42,7 +40,7 @@ _BEGINS_AS_THOUGHT = re.compile(
 _LONGEST_BEGINNING = 16
 _CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
 _CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
-# These markers end a model's turn. Models may continue with an invented conversation, which is removed.
+# Models may continue after the end of their turn with an invented conversation, which is removed.
 _END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
@@ -52,8 +50,7 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# Markers that close a thought are tried first. One of them begins with a marker that ends a turn, which would match
-# instead.
+# One of these markers begins with a marker that ends a turn, so they are tried first.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
@@ -62,7 +59,7 @@ _TAG = re.compile(
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
 _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
-# These opening markers are ordinary words, so they only open a thought at the beginning of a reply.
+# These opening markers are ordinary words elsewhere in a reply.
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
@@ -86,7 +83,7 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought. Some answers also begin like this."""
+    """Return whether the text begins like a thought, as some answers also do."""
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 
@@ -99,9 +96,9 @@ class MachineryStream:
     """Removes thoughts, function calls and control tokens from a language model's streamed reply.
 
     - ``may_show`` returns whether the sources contain a text; such a text is not removed.
-    - ``opens_with_thought``: the reply begins within a thought, so its text is removed up to the end of the thought.
+    - ``opens_with_thought``: the reply begins within a thought.
     - ``withheld`` is true if some text was removed.
-    - ``closes_alone`` is true if a thought ended that no marker in the reply had opened.
+    - ``closes_alone`` is true if a thought ended that no marker had opened.
     - ``takes_back`` is true if the text of such a thought was already returned. The caller must remove this text and
       reset the flag.
     """
@@ -116,7 +113,7 @@ class MachineryStream:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The text at the beginning of the reply, until it is known whether it is a thought; then None.
+        # The text at the beginning of the reply; None after it is decided whether it is a thought.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False
@@ -124,7 +121,7 @@ class MachineryStream:
         self._fence = ""
         self._closing: re.Pattern[str] | None = None
         self._has_ended = False
-        # True after HTML's <s>, so that the next </s> ends the strikethrough and not the model's turn.
+        # The </s> after HTML's <s> does not end the model's turn.
         self._is_struck = False
         self._drops_shown = False
         self.withheld = self.closes_alone = self.takes_back = False
@@ -149,7 +146,7 @@ class MachineryStream:
     def close(self, *, is_cut: bool = False) -> str:
         """Return the remaining text, without unfinished thoughts and function calls.
 
-        If the reply ``is_cut`` (ended early), a text that begins like a thought is removed too.
+        ``is_cut``: the reply ended early.
         """
         if self._beginning is None:
             return self._pass_on(is_end=True)
@@ -187,7 +184,7 @@ class MachineryStream:
         return shown
 
     def _show_line(self, is_end: bool) -> str | None:
-        """Return the text up to the end of the line or to the next marker; None if more text is needed to decide."""
+        """Return the text up to the end of the line or the next marker; None if more text is needed."""
         if not self._has_shown and not is_end and _MAY_BEGIN_THOUGHT.match(self._held):
             return None
         line_end = self._held.find("\n") + 1 or len(self._held)
@@ -240,10 +237,7 @@ class MachineryStream:
         return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _measure_call_in_line(self, is_end: bool) -> int | None:
-        """Return the length of a function call at the start of the line.
-
-        0 means that there is none, and None that more text is needed to decide.
-        """
+        """Return the length of a function call at the start of the line; 0: none, None: more text is needed."""
         text = self._held
         if not self._removes_calls:
             return 0
@@ -273,10 +267,7 @@ class MachineryStream:
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
     def _find_call_end(self, text: str, begin: int, is_end: bool) -> int | None:
-        """Return the offset at which a function call in JSON ends that starts at ``begin``.
-
-        0 means that it is no function call, and None that more text is needed to decide.
-        """
+        """Return the end of a JSON function call that starts at ``begin``; 0: none, None: more text is needed."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
             is_blank = not text[begin:].strip("[{ \t\n")

@@ -48,7 +48,7 @@ MEANINGS = {
 
 
 class InServiceChangeList(ChangeList):
-    """A list of collections without drafts' working copies, which have links on the pages of drafts."""
+    """A list of collections without drafts' working copies."""
 
     root_queryset: QuerySet[Collection]
 
@@ -102,14 +102,14 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, str | list[str]]:
-        # Without grants, nobody may read a new collection, so that its documents are not shown by accident.
+        # A new collection has no readers, so that its documents are not shown by accident.
         return {"visibility": Visibility.GRANTED.value, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[Any]:
         return [*self.fields, *self.readonly_fields] if obj else list(self.fields)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Collection | None = None) -> list[str]:
-        """Return the read-only fields, including those that must not change while the collection has a draft."""
+        """Return the read-only fields, including those that are fixed while the collection has a draft."""
         locked = []
         if obj is not None and find_draft(obj) is not None:
             locked = ["slug", "text_search_configuration", "visibility"]
@@ -120,7 +120,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        """Show the form of a new collection, which also takes files. A script sends the form, then the files."""
+        """Show the form of a new collection, which also takes files."""
         may_upload = request.user.has_perm("retrieval.add_document")
         context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
         response = super().add_view(request, form_url, context)
@@ -148,7 +148,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Return no inline forms for a working copy, and no form of filters for a new collection without documents."""
+        """Return the inline forms: none for a working copy, no filters for a new collection."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)
@@ -188,7 +188,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         try:
             return collection.statistics.chunks
         except CollectionStatistics.DoesNotExist:
-            return 0  # the collection never had passages
+            return 0
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -1,4 +1,4 @@
-"""The form in which curators choose the filters of a collection, from the metadata of its documents."""
+"""The form in which curators choose the filters of a collection."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # For a user without the permission for all collections, Django's queryset would be empty.
+        # Django's queryset would be empty without the permission for all collections.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Base class for admin pages of rows that belong to a collection.
-
-    A user sees only rows of collections that the user may curate.
-    """
+    """Base class for admin pages of rows in collections that the user may curate."""
 
     collection_path = "collection"
 
@@ -50,5 +47,5 @@ class CollectionFilter(admin.RelatedFieldListFilter):
         return choices
 
     def has_output(self) -> bool:
-        """Return True even if there is only one collection. Otherwise Django ignores the filter in links."""
+        """Return True, because Django would ignore the filter in links if there is only one collection."""
         return True

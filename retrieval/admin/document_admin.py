@@ -245,8 +245,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 setattr(document, name, form.cleaned_data[name])
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
-                # The document is read again. The index of each passage contains the title, and the questions that a
-                # model generates depend on the language.
+                # The index contains the title, and generated questions depend on the language.
                 submission.requeue_document(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])
@@ -268,7 +267,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
     def status_view(self, request: HttpRequest) -> JsonResponse:
-        """Return how far the documents in ``ids`` were read, as JSON. The list of documents asks repeatedly."""
+        """Return how far the documents in ``ids`` were read, as JSON."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         ids = [int(part) for part in request.GET.get("ids", "").split(",") if part.isdecimal() and len(part) < 19]

@@ -38,7 +38,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """A field for several files. An empty file is valid here, so that the other files are not refused with it."""
+    """A field for several files. An empty file is valid here, so that it does not refuse the others."""
 
     widget = FilesInput
 
@@ -94,7 +94,7 @@ class UploadForm(forms.Form):
         help_text=_("Its name. Only people and groups that you name may ask it, until you open it."),
     )
     file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
-    # the path of the file within a folder that was uploaded
+    # the path within an uploaded folder
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(
         label=_("Text"),

@@ -1,4 +1,4 @@
-"""Pages to begin, review, publish and discard drafts. The documents of a draft have pages of their own."""
+"""Pages to begin, review, publish and discard drafts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, draft: Draft) -> str:
-        """Return how many documents a published draft changed. For an open draft, counting would take too long."""
+        """Return how many documents a published draft changed. Counting takes too long for an open draft."""
         changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",

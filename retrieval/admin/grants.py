@@ -16,7 +16,7 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     verbose_name_plural = _("access of people and groups")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
-        # For a user without the permission for all collections, Django's queryset would be empty.
+        # Django's queryset would be empty without the permission for all collections.
         return CollectionGrant.objects.select_related("group", "user")
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
@@ -32,10 +32,7 @@ def list_locked_out(collection: Collection) -> list[str]:
 
 
 def may_manage(request: HttpRequest, collection: Collection | None = None) -> bool:
-    """Return whether the user may change the collection's settings and grants.
-
-    A manager of the collection may. If staff need no grant, staff with the permission to change collections may too.
-    """
+    """Return whether the user may change the collection's settings and grants."""
     has_permission = request.user.has_perm("retrieval.change_collection")
     if collection is None or collection.pk is None:
         return has_permission

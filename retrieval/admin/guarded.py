@@ -1,4 +1,4 @@
-"""Base classes of the admin pages of documents and passages. They refuse changes that must be made in a draft."""
+"""Base classes of the admin pages of documents and passages. They refuse changes that need a draft."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 class GuardedAdmin(PageAdmin, CuratedAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Return False if the form must not be shown.
-
-        A submitted form is refused by ``lock_for_change``, with a reason.
-        """
+        """Return False if the form must not be shown. ``lock_for_change`` refuses a submitted form with a reason."""
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason_not_to_edit(request, obj))
 
@@ -90,10 +87,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
 
 
 def find_reason_not_to_edit(request: HttpRequest, found: Document | Chunk) -> str:
-    """Return why the document may not be changed now, as a sentence; empty if it may be changed.
-
-    The admin asks several times, so the answer is stored in the request.
-    """
+    """Return why the document may not be changed now, as a sentence; empty if it may be changed."""
     document = found.document if isinstance(found, Chunk) else found
     known: dict[int, str] = request.__dict__.setdefault("reasons_not_to_change", {})
     if document.collection_id not in known:

@@ -28,8 +28,7 @@ from retrieval.profile_settings import (
 )
 from retrieval.search.profiles import profiles
 
-# A form's metaclass only collects fields that are attributes of the class. So the generated fields are set as
-# attributes.
+# A form's metaclass only collects attributes of the class.
 for _name in SETTINGS:
     SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = build_setting_field(_name)
 
@@ -40,7 +39,7 @@ class SearchProfileAdmin(GatedAdmin):
     list_display = ["name", "slug", "state", "newest", "description"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
-    # The action "delete selected" is removed, because it would not check whether a version is published.
+    # The action "delete selected" would not check whether a version is published.
     actions = None
 
     def get_fieldsets(self, request: HttpRequest, obj: SearchProfile | None = None) -> list[Any]:
@@ -48,7 +47,7 @@ class SearchProfileAdmin(GatedAdmin):
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
-        """Return False while a version of the profile is published, because deleting it would change answers."""
+        """Return False while a version of the profile is published."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)
@@ -80,7 +79,7 @@ class SearchProfileAdmin(GatedAdmin):
                 if wanted is not None:
                     return wanted.read()
             except ImproperProfile:
-                return profiles.get_built_in_profile()  # the list of versions reports the error
+                return profiles.get_built_in_profile()
         return profiles.active_profile().settings
 
     def save_model(self, request: HttpRequest, obj: SearchProfile, form: ModelForm[Any], change: bool) -> None:
@@ -92,7 +91,7 @@ class SearchProfileAdmin(GatedAdmin):
             return
         version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
-        # The sentence begins with a fixed word: the admin capitalises the first letter, which would change a name.
+        # The admin capitalises the first letter, which would change a name.
         told = _t("Saved: %s. It takes effect when it is published.") % version
         self.tell_done(request, told)
 

@@ -79,7 +79,7 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """A form for a search profile and its next version. A valid form has the version's ``profile_settings``.
 
-    At first, the fields show the values of ``starting_point``.
+    ``starting_point`` has the first values of the fields.
     """
 
     starting_point = ProfileSettings()
@@ -102,8 +102,7 @@ class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         super().__init__(*args, **kwargs)
         self.profile_settings: ProfileSettings | None = None
         if "reranker" in self.fields:
-            # The version's reranker stays in the list even if the site no longer has it, so that the user sees an
-            # error.
+            # A reranker that the site no longer has stays in the list, so that the user sees an error.
             names = dict.fromkeys([NO_RERANKER, *settings.RERANKERS, self.starting_point.reranker])
             self.fields["reranker"].choices = [(name, label_reranker(name)) for name in names]  # type: ignore[attr-defined]
             self.fields["method"].choices = [(method.value, _(each.label)) for method, each in METHODS.items()]  # type: ignore[attr-defined]

@@ -69,8 +69,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # If the source no longer imports readers, those of all its documents change at once. So it must be possible to
-        # change the collection now.
+        # All documents change at once if the source no longer imports readers.
         is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
@@ -106,10 +105,7 @@ def _general_fields(kind: type[Connector]) -> list[str]:
 def build_source_form(
     kind: type[Connector], own_form: type[forms.Form], user: AnyUser, *, is_new: bool
 ) -> type[SourceForm]:
-    """Return the form class for sources of this kind. ``own_form`` has the settings of the kind.
-
-    A saved source stays in its collection, because its documents are there.
-    """
+    """Return the form class for sources of this kind. ``own_form`` has the kind's settings."""
     fields = [name for name in _general_fields(kind) if is_new or name != "collection"]
     meta = type("Meta", (SourceForm.Meta,), {"fields": fields})
     own = {"kind": kind, "own_form": own_form, "user": user, "Meta": meta}
@@ -125,7 +121,7 @@ def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obst
 
 
 RUNS_SHOWN = 20
-# If a form has more groups of fields than this, they are collapsed at first.
+# More groups of fields are collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\
@@ -146,7 +142,7 @@ ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
 
 
 class SourceChangeList(ChangeList):
-    """The admin's list of sources. It loads the states and document counts of a page in a few queries."""
+    """The admin's list of sources. It loads states and document counts of a page in few queries."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -263,8 +259,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         obj.next_run_at = now() + timedelta(minutes=obj.interval_minutes) if is_unfinished else None
         is_tried = self._was_only_previewed(obj)
         if is_tried:
-            # The source is paused until its form is complete. If it ran before, readers might see documents that should
-            # be closed to them.
+            # If the form is incomplete, a run might show documents to too many readers.
             obj.is_paused = True
         save_source(obj)
         warn_about_removed_secret(request, obj)

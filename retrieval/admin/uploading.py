@@ -1,7 +1,4 @@
-"""The page to upload documents.
-
-Without JavaScript it is a form; with it, each file is sent alone and answered by JSON.
-"""
+"""The page to upload documents: a form, or with JavaScript a JSON request for each file."""
 
 from __future__ import annotations
 
@@ -165,8 +162,7 @@ class UploadingAdmin(PageAdmin):
     def _show_messages(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # Each file has its own message: the admin capitalises the first letter, which in a joined one is a
-                # file's name.
+                # The admin capitalises the first letter, which in a joined message is a file's name.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)

@@ -85,7 +85,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     asked = wanted.validated_data
     method = asked.get("method") or "default"
     try:
-        # A search that is refused for lack of a slot must not read the database, so the filters are built here.
+        # A search without a slot must not read the database, so the filters are built here.
         with wait_for_search_slot():
             result = search(
                 asked["query"],
@@ -273,7 +273,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
 
 def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """Add ``document_total`` and ``passage_total`` to the collections: how many ``user`` may read in them."""
+    """Add ``document_total`` and ``passage_total`` to the collections: the numbers that ``user`` may read."""
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

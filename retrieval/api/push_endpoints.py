@@ -58,7 +58,7 @@ class ExternalIdConverter(StringConverter):
 
 
 class MaySend(StaffWithPermission):
-    # To replace a document by PUT, the permission to change documents is also needed. It is checked later.
+    # Replacing a document also needs the permission to change it, which is checked later.
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
@@ -261,8 +261,7 @@ def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, A
 
 
 def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
-    # The prefix of mail addresses in a group's name would admit the account with the address, so such groups are left
-    # out.
+    # A group's name with the prefix of mail addresses would admit the account with the address.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_mail_reader, readers.get("users", ())))
 

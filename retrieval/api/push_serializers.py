@@ -15,8 +15,7 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# The furthest that a time may be in the future. Clocks differ a little, but after a time far in the future, all later
-# states would be refused as outdated.
+# After a time far in the future, all later states would be refused. Clocks differ a little.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 

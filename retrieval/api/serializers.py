@@ -85,7 +85,7 @@ class FiltersSerializer(KnownFieldsOnly):
     )
     metadata = MetadataObjectField(required=False, help_text="Only documents whose metadata contain this object.")
     metadata_any = serializers.DictField(
-        # The limit is low, because each value becomes two conditions in SQL.
+        # Each value becomes two conditions in SQL.
         child=serializers.ListField(min_length=1, max_length=50),
         required=False,
         help_text='Only documents with one of the values for each key: {"department": ["icu", "er"]}.',
@@ -330,7 +330,7 @@ class CollectionSerializer(KnownFieldsOnly, serializers.ModelSerializer[Collecti
         models.TextField: TextField,
         models.SlugField: SlugTextField,
     }
-    # The error of this field does not repeat the value, which may be half a surrogate pair.
+    # The value may be half a surrogate pair, so the error must not repeat it.
     serializer_choice_field = NameField
 
     class Meta:

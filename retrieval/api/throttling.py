@@ -18,8 +18,7 @@ from retrieval.models import RequestCount
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN_AFTER = timedelta(days=2)
-# All requests of one caller lock the same row. The commit does not wait for the disk (NOT_WAITING), so that the lock is
-# held briefly.
+# All requests of one caller lock the same row, briefly, because the commit does not wait (NOT_WAITING).
 _COUNT = f"""
     INSERT INTO retrieval_requestcount AS counted (key, calls, since)
     SELECT %(key)s, 1, %(now)s WHERE {NOT_WAITING}
@@ -31,9 +30,9 @@ _COUNT = f"""
 
 
 class CountedTogether(SimpleRateThrottle):
-    """A limit on the requests in a window of time. The window begins with its first request.
+    """A limit on the requests in a window of time, which begins with its first request.
 
-    One SQL statement counts and decides, so that requests at the same moment cannot all pass.
+    One SQL statement counts and decides, so that simultaneous requests cannot all pass.
     """
 
     num_requests: int | None
@@ -61,7 +60,7 @@ class CountedTogether(SimpleRateThrottle):
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
-            # On a full disk, requests cannot be counted, but must still be answered.
+            # Requests must still be answered if a full disk prevents counting.
             logger.warning("A request was not counted against its limit: %s", error)
             return True
         self._wait_seconds = max(0.0, (since + window - now).total_seconds())

@@ -1,4 +1,4 @@
-"""Delete what is stored for a deleted document besides its row: its file, page images and recognised text."""
+"""Delete a deleted document's file, page images and recognised text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def forget_files(names: Iterable[str | None]) -> None:
             try:
                 Document.file.field.storage.delete(name)
             except FilesUnavailable:
-                # The deletion of the document succeeds even if the file storage does not answer.
                 logger.warning("The file %s could not be deleted from its bucket.", name)
 
     if forgotten:

@@ -33,7 +33,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FileKind:
-    """A group of file formats with the same icon. ``labels`` are the names of the formats."""
+    """A group of file formats with the same icon. ``labels`` are the formats' names."""
 
     icon: str
     name: str | StrPromise

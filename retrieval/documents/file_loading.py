@@ -1,4 +1,4 @@
-"""Ingest files and folders from a command, without a worker: read them, and make their passages searchable."""
+"""Ingest files and folders from a command, without a worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Collection, Document
 
-# Fewer files than this are ingested one by one, because embedder and sandbox can use the other CPU cores.
+# Fewer files are ingested one by one, because each can use several CPU cores.
 FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})
@@ -51,10 +51,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many files were added, were unchanged or failed.
-
-    ``failures`` are pairs of a file's name and a sentence with the reason.
-    """
+    """How many files were added, were unchanged or failed. ``failures`` are pairs of file name and reason."""
 
     added: int = 0
     unchanged: int = 0
@@ -77,8 +74,7 @@ def ingest_paths(
 ) -> Counts:
     """Ingest all files at ``paths``, ``at_once`` in parallel, and return the counts.
 
-    If a file fails, the other files are still ingested. Raises: FileNotFoundError before the first file if a path does
-    not exist.
+    Files that fail are only counted. Raises: FileNotFoundError before the first file if a path does not exist.
     """
     started = time.monotonic()
     counts = Counts()
@@ -92,8 +88,8 @@ def ingest_paths(
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
         bar.show(source[:60], number, total, task="files")
-        # The first documents set the reference length for BM25, with which all passages are weighted. It is corrected
-        # early, when few passages must be weighted again.
+        # The first documents set the reference length for BM25. It is corrected early, when few passages must be
+        # weighted again.
         if number == reweighed_at:
             recompute_term_weights(collection)
             reweighed_at *= 4
@@ -146,7 +142,6 @@ def _read_in_threads(
 
 
 def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
-    """Ingest one file. Raises: RagsiteError if the site itself fails, for example without disk space."""
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
@@ -174,9 +169,9 @@ def _read_members(document: Document) -> Iterator[Document]:
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
-    """Yield the files at the paths. A folder yields its files by name, except those that only help to show pages.
+    """Yield the files at the paths. A folder yields its files by name, without assets of web pages.
 
-    A `corpus.jsonl` of the BEIR benchmark yields one document for each line. Raises: FileNotFoundError.
+    A `corpus.jsonl` (BEIR) yields a document for each line. Raises: FileNotFoundError.
     """
     for path in paths:
         if path.is_dir():

@@ -1,7 +1,6 @@
 """Detect file formats, and refuse unsupported formats with a reason. PURE.
 
-To add a format, write a module that extracts its text, and add a :class:`Format` to ``KNOWN_FORMATS`` or by
-:func:`register_formats`. A test compares ``docs/formats.md`` with the formats here.
+To add a format, write its extractor, and add a :class:`Format` to ``KNOWN_FORMATS`` or by :func:`register_formats`.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ SOURCE_CODE = {
 }
 
 
-# Most entries of an archive. A Word document has a few dozen, and Word refuses far fewer entries than this.
+# A Word document has a few dozen entries.
 _MOST_ENTRIES = 20_000
 _ENTRY = b"PK\x01\x02"
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+html|html[\s>])", re.I)
@@ -101,7 +100,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.S)
 _BITMAP = re.compile(rb"BM.{4}\0{4}", re.DOTALL)
 _HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOTALL)
-# The pattern has more than the first letters, because a text may begin with "RIFF is a container".
+# A text may begin with "RIFF is a container", so the pattern has more than the first letters.
 _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
@@ -128,11 +127,11 @@ class Content:
     def archive_names(self) -> frozenset[str]:
         """The names of the files in a ZIP archive; empty for other files.
 
-        Raises: DocumentRejected for a damaged archive, or one with too many files.
+        Raises: DocumentRejected for a damaged or too large archive.
         """
         if not self.data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return frozenset()
-        # A parsed entry takes a hundred times as much memory, so entries are counted before.
+        # Parsed entries take much memory, so entries are counted before.
         if self.data.count(_ENTRY) > _MOST_ENTRIES:
             raise DocumentRejected(
                 f"{self.filename} is an archive of more than {_MOST_ENTRIES:,} files: "
@@ -167,7 +166,7 @@ class Format:
 
     - ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX").
     - ``extractor`` is "package.module:function". A format without one is refused, with the message ``refusal`` if any.
-    - ``recognise`` detects the format by a file's bytes. ``recognise_text`` does so for files with the name of a text.
+    - ``recognise`` detects it by a file's bytes, ``recognise_text`` in files with the name of a text.
     - ``may_be_scanned``: the extractor also accepts pages that OCR has read.
     """
 
@@ -192,10 +191,7 @@ def archive_holds(prefix: str) -> Recogniser:
 
 
 def packed_as(extension: str) -> Recogniser:
-    """Return a function that detects a ZIP archive with this extension.
-
-    The extension alone is not enough, because text files may also have it.
-    """
+    """Return a function that detects a ZIP archive with this extension."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
@@ -206,7 +202,7 @@ def declares(*media_types: str) -> Recogniser:
 
 
 def is_pdf(content: Content) -> bool:
-    # Other bytes may precede the signature, but a text that mentions it is no PDF.
+    # Bytes may precede the signature, but a text that mentions it is no PDF.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
 
@@ -214,7 +210,7 @@ _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
 def is_html(content: Content) -> bool:
-    """Return whether the file is an HTML page. White space, an XML declaration and comments may precede it."""
+    """Return whether the file is an HTML page."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
         left = left.partition(b">")[2].lstrip()
@@ -248,7 +244,7 @@ def ole_holds(name: str) -> Recogniser:
 
 
 def is_text_table(data: bytes) -> bool:
-    """Return whether a file is an HTML page with a table, or text with delimiters, in UTF-8 or UTF-16."""
+    """Return whether a file has an HTML table, or text with delimiters."""
     first = data[:_HTML_LOOKED_AT].replace(b"\0", b"").partition(b"\n")[0]
     is_text = not re.search(b"[\x01-\x08\x0e-\x1f]", first)
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
@@ -261,7 +257,7 @@ def is_workbook(content: Content) -> bool:
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether this is an old Excel workbook, and not another file that contains one."""
+    """Return whether this is an old Excel workbook."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -396,7 +392,7 @@ KNOWN_FORMATS = (
     _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
     _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
     _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
-    # This format must come after all formats in ZIP archives. An empty archive has another signature.
+    # This format must come after all formats in ZIP archives.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
         begins_with(b"PK\x03\x04", b"PK\x05\x06"),
@@ -467,14 +463,14 @@ def list_supported() -> str:
 
 
 def list_accepted_files() -> str:
-    """Return the value of a file input's ``accept``: all supported files, and texts with any extension."""
+    """Return a file input's ``accept``: all supported files, and texts with any extension."""
     return ",".join(["text/*", *(f".{extension}" for known in read_formats() for extension in known.extensions)])
 
 
 def detect_format(data: bytes, filename: str) -> Format:
     """Return the format of a file by its content, or else by its extension.
 
-    Raises: DocumentRejected for an unsupported format, or an extension that contradicts the content.
+    Raises: DocumentRejected for an unsupported format, or a wrong extension.
     """
     content = Content(data, filename)
     if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
@@ -486,9 +482,8 @@ def detect_format(data: bytes, filename: str) -> Format:
     if extension in _MAY_BE_PAGES and is_html(content):
         return next(known for known in read_formats() if known.media_type == HTML)
     if found and found.media_type == XLS and is_text_table(data):
-        # Some programs save HTML tables or delimited text as .xls, because Excel opens them.
+        # Some programs save HTML or delimited text as .xls.
         return found
-    # A file of that format would have its signature, so the extension is wrong.
     if found and found.extractor and found.recognise:
         raise DocumentRejected(
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
@@ -510,7 +505,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Files that only help to show web pages, and pictures in formats that cannot be read.
+# Assets of web pages, and pictures that cannot be read.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -538,9 +533,9 @@ def is_page(name: str) -> bool:
 
 
 def is_page_asset(name: str, *, has_pages: bool) -> bool:
-    """Return whether a file is no content but only helps to show web pages, such as a style sheet, font or icon.
+    """Return whether a file only helps to show web pages, such as a style sheet, font or icon.
 
-    If the folder ``has_pages``, all pictures in subfolders with names such as "images" are included.
+    ``has_pages`` includes all pictures in subfolders such as "images".
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

@@ -1,7 +1,6 @@
 """Convert uploaded files to searchable passages.
 
-A document's row is its job (see `core.jobs`). A worker that seemed dead may continue after another worker has taken
-over. So the last transaction checks that the worker still has the lease.
+A document's row is its job (see `core.jobs`). The last transaction checks that this worker still has the lease.
 """
 
 from __future__ import annotations
@@ -107,27 +106,26 @@ def _store_progress(document: Document, percent: int) -> None:
 
 logger = logging.getLogger(__name__)
 
-# Delay before the next attempt if the site failed, and not the document.
+# Delay before the next attempt if the site failed.
 SITE_AWAITED = timedelta(minutes=1)
-# Number of texts that are embedded between two heartbeats, enough to use several CPU cores.
+# Number of texts that are embedded between two heartbeats.
 EMBEDDING_BATCH = 64
-# Larger passages have several topics, and their vectors match none of them well. Some embedders would accept them.
+# Larger passages have several topics, and their vectors match none of them well.
 LARGEST_CHUNK_TOKENS = 350
-# A document above either limit is slow: reading it takes more than a second or two.
+# Limits above which a document is slow: reading it takes more than a second or two.
 QUICK_CHARACTERS = 100_000
 QUICK_PASSAGES = 64
 
 
-# A function that is called with the number of embedded passages and the number of all passages.
+# Called with the numbers of embedded passages and of all passages.
 Progress = Callable[[int, int], None]
 
 
 def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
     """Read the document and make its passages searchable; return None if another process has the lease.
 
-    If ``takes_turns`` is set, a slow document waits while too many others are being read. Errors are stored in the row.
-    Its status is then FAILED, or PENDING with the time of the next attempt if a retry may help. Until the document is
-    read, the passages of its previous version stay searchable.
+    Errors are stored in the row, with status FAILED, or PENDING for another attempt. The old passages stay searchable
+    until the document is read. A slow document may have to wait if ``takes_turns`` is set.
     """
     document = _lease(document_id)
     if document is None:
@@ -246,10 +244,7 @@ def _split_into_passages(document: Document, extracted: ExtractedText) -> list[c
 
 
 def _find_passages_to_embed(document: Document, hashes: Sequence[str], embedder: Embedder, *, keep: bool) -> list[int]:
-    """Return the indexes of the passages that need a new vector.
-
-    All other passages keep the stored vector of a passage with the same hash.
-    """
+    """Return the indexes of the passages that need a new vector, because no stored passage has their hash."""
     reusable = Counter[str]()
     if keep:
         kept = document.chunks.filter(embeddings__document=document, embeddings__embedder=embedder)
@@ -271,10 +266,7 @@ def _make_chunks(
     fresh: Sequence[int],
     vectors: Sequence[Vectors],
 ) -> list[NewChunk]:
-    """Return the chunks (passages) to store.
-
-    ``fresh`` are the indexes of those with a new vector, in the order of ``vectors``.
-    """
+    """Return the passages to store. ``fresh`` are the indexes of the passages to which ``vectors`` belong."""
     tokens = embedder_choice.get_embedder().count_tokens([chunk.text for chunk in text_chunks])
     questions = backends.get_question_generator()
     headings = [(section.start, section.title) for section in extracted.sections]

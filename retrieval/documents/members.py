@@ -22,8 +22,8 @@ MOST_LEVELS = 3
 def submit_members(document: Document, members: Sequence[Member]) -> None:
     """Submit each new or changed file in an archive or mail (``document``) as a document of its own.
 
-    This process must have the lease of ``document``. The call can be repeated after an interruption. Raises: LeaseLost;
-    DocumentRejected for archives that are nested too deeply, or a file with the name of another document.
+    This process must have the lease of ``document``. Raises: LeaseLost; DocumentRejected for archives that are nested
+    too deeply, or a file with the name of another document.
     """
     levels, parent = 1, document.parent
     while parent is not None:
@@ -39,7 +39,7 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
             continue
         with lock_for_change(document.collection_id):
             document.lock()
-            # The metadata contain rights, which an admin may have changed since the document was loaded.
+            # An admin may have changed the metadata, which contain rights, since the document was loaded.
             metadata = Document.objects.values_list("metadata", flat=True).get(pk=document.pk)
             submit(
                 document.collection,
@@ -52,13 +52,13 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
 
 
 def remove_members(document: Document, members: Sequence[Member]) -> None:
-    """Delete the documents of files that are no longer in the archive or mail. Must run inside a transaction."""
+    """Delete the documents of files that are no longer in the archive or mail. Call it in a transaction."""
     kept = [build_member_source(document, member.name) for member in members]
     Document.objects.filter(parent=document).exclude(source__in=kept).delete()
 
 
 def build_member_source(document: Document, name: str) -> str:
-    """Return the source (name) of the document for a file in an archive. Raises: DocumentRejected if it is too long."""
+    """Return the source of the document for a file in an archive. Raises: DocumentRejected if it is too long."""
     source = f"{document.source}/{name}"
     if len(source) > 1_000:
         raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")

@@ -1,7 +1,4 @@
-"""Generate the questions that a passage answers, with a language model on a server with OpenAI's interface.
-
-A failure is logged and counted, and does not stop ingestion.
-"""
+"""Generate the questions that a passage answers, with a language model on a server with OpenAI's interface."""
 
 from __future__ import annotations
 
@@ -82,9 +79,9 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """Return the usable questions in the model's answer; none if the model says that there are none.
+    """Return the usable questions in the model's answer; none if the model finds none.
 
-    Raises: ModelFailed if no question is usable, or if the answer is not in the requested form.
+    Raises: ModelFailed if no question is usable.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:
@@ -106,7 +103,7 @@ def _is_usable(question: str, language: str) -> bool:
     return (
         question.endswith("?")
         and len(question) <= LONGEST_QUESTION_CHARACTERS
-        # A document may make the model write addresses or instructions, which must not enter the index.
+        # A document may make the model write addresses, which must not enter the index.
         and "://" not in question
         and not find_matching_rule(question)
         and not any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in question)

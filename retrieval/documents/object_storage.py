@@ -45,7 +45,7 @@ def _with_translated_errors(method: Callable[..., Any]) -> Any:
 class ObjectStorage(S3Storage):  # type: ignore[misc]
     """A file storage in an S3 bucket, by django-storages. Files are read whole, because their size is limited.
 
-    Every method raises FilesUnavailable if the server fails or refuses, and FileNotFoundError for a missing file.
+    Methods raise FilesUnavailable if the server fails, and FileNotFoundError for a missing file.
     """
 
     def get_default_settings(self) -> dict[str, object]:

@@ -1,8 +1,6 @@
-"""Limit how many slow documents are read at once, so that some workers are always free for other documents.
+"""Limit how many slow documents are read at once, so that workers stay free for other documents.
 
-A document is slow if reading it takes longer than ``QUICK_SECONDS``, or if it has very much text. If
-``SLOW_DOCUMENTS_AT_ONCE`` slow documents are being read, further ones wait as PENDING, which is not counted as an
-attempt.
+A waiting document stays PENDING, without a counted attempt.
 """
 
 from __future__ import annotations
@@ -24,12 +22,11 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# When a slow document ends, its job enqueues the next one. If that failed, the next one is tried after this delay.
+# A waiting slow document is tried again after this delay.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
-# A command submits a document and then reads it. After this time the command may be dead, so a worker reads the
-# document.
+# After this time, the command that submitted a document may be dead, so a worker reads it.
 LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 
 
@@ -37,17 +34,14 @@ _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
 class TurnPostponed(RagsiteError):
-    """An error: too many slow documents are being read.
-
-    This one waits until a worker reads it. The message is for the log.
-    """
+    """An error: too many slow documents are being read. The message is for the log."""
 
 
 class ReadingTurn:
-    """The permission to read one slow document. Only a limited number is given at once.
+    """The permission to read one slow document, which only a few documents have at once.
 
-    If ``takes_turns`` is False, it is always given, because no worker waits, as in a command. If ``ends`` is true, the
-    reading stops after a while, so that another document can be read.
+    It is always given if ``takes_turns`` is False. If ``ends`` is true, reading stops after a while for other
+    documents.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:
@@ -78,12 +72,12 @@ def find_next_slow_document() -> int | None:
 def _take_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Without a lock, two workers could take the last free turn.
+            # Two workers could take the last turn if there were no lock.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_TURNS_LOCK])
         slow = Document.objects.filter(status=Document.Status.PROCESSING, is_slow=True)
         taken = slow.filter(heartbeat_at__gte=Now() - Document.SILENT_AFTER).exclude(pk=document.pk)
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
-        # If the lease was lost, no row is updated. This is detected when the text is saved.
+        # After a lost lease, no row is updated. Saving the text detects this.
         document.held().update(is_slow=True)
         return True

@@ -1,8 +1,6 @@
 """Compare the search index with passages, documents and files each night, and repair differences.
 
-Differences come from a restored backup, a script or a fault. They make searches miss passages and compute wrong scores,
-without an error. A check reads one snapshot and locks no rows. A repair checks again with locks, in the order of all
-writers: documents before statistics.
+A check reads one snapshot without locks. A repair locks documents before statistics, like all writers.
 """
 
 from __future__ import annotations
@@ -31,12 +29,11 @@ from retrieval.models.chunk import IndexCheck
 logger = logging.getLogger(__name__)
 
 CHECKS_KEPT = 30
-# A file is stored before the row of its document is committed. So only after this time, a file without a row has no
-# document.
+# A file is stored before its document's row is committed, so only older files without a row are orphaned.
 ORPHANED_AFTER = timedelta(hours=1)
 UPLOAD_FOLDER = "documents"
 EXAMPLES = 5
-# Largest relative difference between two sums of the same numbers, which are added in different orders.
+# Largest relative difference between sums of the same numbers in different orders.
 LENGTH_TOLERANCE = 1e-6
 
 
@@ -57,8 +54,7 @@ class ProblemKind(models.TextChoices):
 class Inconsistency:
     """Differences of one kind between the index and the documents of a collection.
 
-    ``collection`` is a slug; empty for a kind that concerns the whole site. ``examples`` are a few ids, words or file
-    names.
+    ``collection`` is a slug, or empty for the whole site. ``examples`` are a few ids, words or file names.
     """
 
     kind: ProblemKind
@@ -71,8 +67,7 @@ class Inconsistency:
 def find_inconsistencies() -> list[Inconsistency]:
     """Return all differences between index and documents, sorted by collection.
 
-    Must not run inside a transaction, because it reads one snapshot in a transaction of its own. Raises:
-    ImproperEmbedder if another embedder than the configured one made the stored vectors.
+    Do not call it in a transaction. Raises: ImproperEmbedder if another embedder made the stored vectors.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
@@ -108,10 +103,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def find_unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of documents whose text or passages are missing, or come from another version of their file.
-
-    Documents that wait to be read are left out.
-    """
+    """Return the ids of read documents whose text or passages are missing, or belong to another version of the file."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -125,7 +117,7 @@ def find_unfit_documents(collection: Collection) -> list[int]:
 
 
 def has_whole_file(document: Document) -> bool:
-    """Return whether the document's file exists, with the size that it had when it was uploaded."""
+    """Return whether the document's file exists with its original size."""
     try:
         return bool(document.file) and document.file.size == document.size_bytes
     except FileNotFoundError:
@@ -133,10 +125,7 @@ def has_whole_file(document: Document) -> bool:
 
 
 def find_orphaned_files() -> list[str]:
-    """Return the names of stored files that belong to no document, sorted.
-
-    For a bucket the result is empty, because another site may have files in it.
-    """
+    """Return the names of stored files that belong to no document, sorted; none for a bucket."""
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         return []
@@ -160,7 +149,7 @@ _WRONG_LEXEMES = f"""
     WHERE known.document_frequency IS DISTINCT FROM fresh.ndoc
     ORDER BY 1
 """
-# Lexemes are sorted, because all writers must lock their rows in the same order.
+# All writers must lock lexeme rows in the same order.
 _COUNT_LEXEMES = f"""
     WITH fresh AS MATERIALIZED (
         SELECT word, ndoc FROM {_COUNTED_LEXEMES}
@@ -204,13 +193,12 @@ def repair_found(found: Sequence[Inconsistency]) -> None:
             for pk in find_unfit_documents(collection):
                 _repair_document(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
-        # This does not switch to another embedder: `find_inconsistencies` has checked that the configured one is in
-        # use.
+        # `find_inconsistencies` has checked that the configured embedder is in use.
         reembed(lambda *_: None)
 
 
 def recount_statistics(statistics: CollectionStatistics) -> None:
-    """Count the collection's passages and lexemes (indexed words) again, and save them in ``statistics``.
+    """Count the collection's passages and lexemes again, and save them in ``statistics``.
 
     The caller must have locked this row.
     """
@@ -231,7 +219,7 @@ def _repair_document(pk: int) -> None:
     if document is None or document.status in (Document.Status.PENDING, Document.Status.PROCESSING):
         return
     if has_whole_file(document):
-        # ``recipe`` says how the passages were made. If it is empty, ingestion replaces all passages.
+        # Ingestion replaces all passages if ``recipe`` is empty.
         DocumentText.objects.filter(pk=pk).update(recipe="")
         submission.requeue_document(document)
         return
@@ -241,10 +229,9 @@ def _repair_document(pk: int) -> None:
 
 
 def reconcile(*, repair: bool = False) -> list[Inconsistency]:
-    """Return the differences between index and documents, and store them as an :class:`IndexCheck`.
+    """Store and return the differences between index and documents. If ``repair`` is set, repair them and check again.
 
-    If ``repair`` is set, differences are repaired and checked again. Raises: ImproperEmbedder; EmbeddingFailed if
-    passages without a vector could not be embedded.
+    Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = find_inconsistencies()
@@ -265,7 +252,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def read_last_counts() -> dict[str, int]:
-    """Return, by kind, how many differences the last check left unrepaired; {} before the first check."""
+    """Return, by kind, how many differences the last check left; {} before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

@@ -11,13 +11,12 @@ from retrieval.models import Document
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Django's file storage, which also deletes a file that could only be written in part, as on a full disk."""
+    """Django's file storage, which also deletes files that were only written in part, as on a full disk."""
 
     def _save(self, name: str, content: File[Any]) -> str:
         try:
             return super()._save(name, content)  # type: ignore[misc, no-any-return]
         except OSError:
-            # Names are random, so the incomplete file is the only one with this name.
             self.delete(name)
             raise
 

@@ -44,7 +44,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
         chunking.CHUNKER_VERSION,
         BLOCKS_VERSION,
         ANALYSIS_VERSION,
-        # A setting until version 0.2. Without it the hash would change, and all documents would be read again.
+        # A former setting. If it were removed, all hashes would change, and all documents would be read again.
         1,
         embedder.name,
         document.collection.text_search_configuration,
@@ -92,17 +92,16 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of the document named ``source``, and queue it for reading if it has changed.
 
-    New metadata, title, address or language change an uploaded document. They do not change a document from a source or
-    an archive, because an admin may have edited it. ``parent`` is the archive or mail that contains the file,
-    ``origin`` the source that delivered it.
+    New metadata, title, address or language change only uploaded documents. ``parent`` is the archive or mail that
+    contains the file, ``origin`` the source that delivered it.
 
-    Raises: DocumentRejected if the file is too large, if the collection's documents may not be changed, or if the
-    document came another way before; DiskFull. After an error, neither the file nor a row remains.
+    Raises: DocumentRejected if the file is too large, the document may not be changed, or another source has its name;
+    DiskFull. After an error, neither the file nor a row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
-    # A new document has no row to lock, so the collection is locked.
+    # A new document has no row to lock.
     with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
@@ -157,10 +156,7 @@ def _check_origin(document: Document, origin: Source | None) -> None:
 
 @contextmanager
 def _track_new_files() -> Iterator[list[str]]:
-    """Yield a list to which the block adds the names of files that it stored.
-
-    If the block fails, these files are deleted.
-    """
+    """Yield a list of the files that the block stores. They are deleted if the block fails."""
     names: list[str] = []
     try:
         yield names
@@ -168,7 +164,7 @@ def _track_new_files() -> Iterator[list[str]]:
         storage = Document.file.field.storage
         for name in names:
             try:
-                # A commit may have succeeded although the connection was lost. So a file that a document uses is kept.
+                # After a lost connection, the commit may have succeeded.
                 if not Document.objects.filter(file=name).exists():
                     storage.delete(name)
             except DatabaseError:
@@ -190,7 +186,7 @@ def check_rows(source: str, data: bytes) -> None:
     """Raise DocumentRejected if a CSV or TSV file has more rows than a document may have passages."""
     if not source.lower().endswith((".csv", ".tsv")):
         return
-    # Line breaks between quotation marks do not end a row. After the split, every other part is between them.
+    # Line breaks between quotation marks do not end a row.
     rows = sum(part.count(b"\n") for part in data.split(b'"')[::2])
     if rows > settings.DOCUMENT_MAX_PASSAGES:
         raise DocumentRejected(
@@ -203,7 +199,7 @@ def requeue_document(document: Document, *, enqueue: bool = True) -> None:
     """Queue the document for reading again. A worker that is reading it loses its lease."""
     for name, value in Document.restart_values().items():
         setattr(document, name, value)
-    # The command reads the document itself. If it dies, a periodic task enqueues the document.
+    # The command reads the document itself. If it dies, a periodic task queues the document.
     if not enqueue:
         document.retry_at = timezone.now() + LEFT_TO_ITS_COMMAND
     document.progress_percent = 0
@@ -214,7 +210,7 @@ def requeue_document(document: Document, *, enqueue: bool = True) -> None:
 
 
 def read_upload(upload: UploadedFile[Any], source: str) -> bytes:
-    """Return the content of an uploaded file, after quick checks of size and format. Raises: DocumentRejected."""
+    """Return the content of an uploaded file of valid size and format. Raises: DocumentRejected."""
     check_size(source, upload.size or 0)
     data: bytes = upload.read()
     if not data:
@@ -237,8 +233,8 @@ def submit_upload(
 ) -> Submission:
     """Submit an uploaded file as the document ``source``, or under the file's own name.
 
-    Raises: DocumentRejected, also if the document exists and not ``may_replace``, or if one of the collection's
-    ``known`` documents has the same content and another name.
+    Raises: DocumentRejected, also if the document exists and not ``may_replace``, or if one of the ``known`` documents
+    has the same content and another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():

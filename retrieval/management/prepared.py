@@ -10,12 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-# The number of the database lock that all commands take. Any number would do.
 _PREPARING_LOCK = 7_263_515
 
 
 class PreparedCommand(BaseCommand):
-    """Base class of commands that first migrate the embedded database, so that they work before the first start."""
+    """Base class of commands that first migrate the embedded database."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._migrate_embedded_database()
@@ -28,7 +27,7 @@ class PreparedCommand(BaseCommand):
             raise CommandError(
                 f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
             )
-        # Another program may read standard output, so the message goes to standard error.
+        # Another program may read standard output.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
 

@@ -17,8 +17,8 @@ from retrieval.text.terms import DIMENSIONS
 class Chunk(models.Model):
     """A passage: a part of a document, which is ranked, quoted and cited as a whole.
 
-    ``content`` is the document's ``text[start:end]``. ``bm25`` are the BM25 weights of its lexemes (indexed words). The
-    index of a weight is a hash of the lexeme.
+    ``content`` is the document's ``text[start:end]``. ``bm25`` are the BM25 weights of its lexemes, indexed by a hash
+    of the lexeme.
     """
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", verbose_name=_("document"))
@@ -40,7 +40,7 @@ class Chunk(models.Model):
         db_default=False,
         help_text=_("Kept when the document is read again, as long as the passage is the same."),
     )
-    # The blocks (such as lists and tables) that overlap with the passage (`retrieval.text.block`).
+    # The blocks (such as lists and tables) that overlap with the passage.
     blocks = models.JSONField(default=list, db_default=[])
     # PostgreSQL's text-search configuration; empty in rows of older versions.
     configuration = models.CharField(max_length=20, default="", db_default="")
@@ -53,7 +53,7 @@ class Chunk(models.Model):
         verbose_name = _("passage")
         verbose_name_plural = _("passages")
         constraints = [
-            # The constraint is deferred, because a new version of a document renumbers its passages one by one.
+            # Deferred, because a new version of a document renumbers its passages one by one.
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="one_chunk_per_place", deferrable=models.Deferrable.DEFERRED
             )
@@ -99,8 +99,7 @@ class Embedder(models.Model):
 class EmbedderCalibration(models.Model):
     """How well an embedder's cosines show relevance, fitted to this site's documents (`retrieval.index.closeness`).
 
-    A model's ``name`` stays the same even if its server changes the model. Rows of earlier embedders are kept, because
-    the site may return to them.
+    Rows of earlier embedders are kept, because the site may return to them.
     """
 
     name = models.CharField(_("embedder"), max_length=200, unique=True)
@@ -119,8 +118,7 @@ class EmbedderCalibration(models.Model):
 class ChunkEmbedding(models.Model):
     """The unit vector of a passage by one embedder.
 
-    The column has no fixed width, because the vectors of two embedders are stored during a switch. Half precision takes
-    half of the space, and changed no ranking result on the public test sets.
+    The column has no fixed width, so that the vectors of two embedders can be stored during a switch.
     """
 
     chunk = models.ForeignKey(Chunk, models.CASCADE, related_name="embeddings")
@@ -139,7 +137,7 @@ class ChunkEmbedding(models.Model):
 class IndexCheck(models.Model):
     """The result of one comparison of the index with documents and files.
 
-    Each of ``inconsistencies`` is an object with kind, collection, count, examples and repaired.
+    Each of ``inconsistencies`` has kind, collection, count, examples and repaired.
     """
 
     finished_at = models.DateTimeField(_("time"), auto_now_add=True)
@@ -156,7 +154,7 @@ class IndexCheck(models.Model):
 
 
 class Lexeme(models.Model):
-    """How many of a collection's chunks contain a lexeme (indexed word), for BM25's inverse document frequency."""
+    """How many of a collection's passages contain a lexeme (indexed word), for BM25."""
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
     lexeme = models.TextField()
@@ -164,7 +162,7 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["collection", "lexeme"], name="one_row_per_lexeme")]
-        # Spelling correction looks up lexemes by their first letter and length.
+        # Spelling correction looks up lexemes by first letter and length.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
             # Part numbers are completed from their beginning.
@@ -176,10 +174,7 @@ class Lexeme(models.Model):
 
 
 class Table(models.Model):
-    """A table in a document's text, from which answers are computed.
-
-    ``columns`` is a list with [name, kind, unit] of each column.
-    """
+    """A table in a document's text, from which answers are computed. ``columns`` are lists of name, kind and unit."""
 
     document = models.ForeignKey(Document, models.CASCADE, related_name="tables")
     ordinal = models.PositiveIntegerField()

@@ -14,8 +14,7 @@ from core.users import is_active, is_superuser, list_groups
 class TextSearchConfiguration(models.TextChoices):
     """A text-search configuration of PostgreSQL that the site offers.
 
-    `simple` only splits text into words and lower-cases them. `auto` uses the configuration for each document's
-    language.
+    `simple` only splits and lower-cases words. `auto` uses each document's language.
     """
 
     AUTO = "auto", _("found from its documents")
@@ -104,10 +103,7 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """Return a condition that ``user`` has one of the roles.
-
-    Unless the collection requires grants, staff have all roles.
-    """
+    """Return a condition that ``user`` has one of the roles. Staff have all, unless grants are required."""
     granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
@@ -167,7 +163,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """The languages of the text, as users read them. For `auto`, these are the languages of the documents."""
+        """The languages of the text, as users read them."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)
@@ -209,7 +205,7 @@ class MarkedFilter(models.Model):
         return str(built_in[0]) if built_in else self.field.replace("_", " ").capitalize()
 
 
-# Label and kind of the fields that every document has. A metadata key with such a name cannot be a filter.
+# Label and kind of the fields of every document. A metadata key with such a name cannot be a filter.
 BUILT_IN_FILTERS = {
     "language": (_("Language"), MarkedFilter.Kind.VALUES),
     "format": (_("Format"), MarkedFilter.Kind.VALUES),
@@ -219,7 +215,7 @@ BUILT_IN_FILTERS = {
 
 
 class CollectionGrant(models.Model):
-    """A role of a user or group in a collection. Each role also has the rights of the roles before it."""
+    """A role of a user or group in a collection. Each role includes the rights of the roles before it."""
 
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")
@@ -265,18 +261,16 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 
 
 class CollectionStatistics(models.Model):
-    """Figures of a collection for keyword search, updated in the transaction that changes its chunks.
+    """Figures of a collection for keyword search, updated in the transaction that changes its passages.
 
-    ``reference_length`` is the mean chunk length that was used to compute the stored term weights. It may differ a
-    little from ``total_length / chunks``, because a new value means to compute all weights again. ``version`` changes
-    with the chunks, so that data cached with another version are not used.
+    ``reference_length`` is the mean passage length in the stored term weights. ``version`` changes with the passages.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")
     chunks = models.PositiveIntegerField(default=0)
     total_length = models.FloatField(default=0)
     reference_length = models.FloatField(default=0)
-    # The parameters of the stored term weights: BM25's k1 and b, and the field boosts.
+    # The parameters of the stored term weights: k1, b and the field boosts.
     weighting = models.CharField(max_length=200, blank=True)
     configurations = models.CharField(max_length=200, default="", db_default="")
     version = models.PositiveBigIntegerField(default=0)
@@ -292,5 +286,5 @@ class CollectionStatistics(models.Model):
 
     @property
     def mean_length(self) -> float:
-        """Mean length of a chunk in lexemes; 0 for an empty collection."""
+        """Mean length of a passage in lexemes; 0 for an empty collection."""
         return self.total_length / self.chunks if self.chunks else 0.0

@@ -23,8 +23,8 @@ from retrieval.models.webhook import Webhook, announce_event
 class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
-    Each of ``words`` is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the
-    upright page. After a ``failure``, OCR only tries the page again if its version or languages (``recipe``) change.
+    Each of ``words`` is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page.
+    After a ``failure``, the page is only tried again with another ``recipe`` (OCR's version and languages).
     """
 
     content_hash = models.CharField(max_length=64)
@@ -47,7 +47,7 @@ class RecognisedPage(models.Model):
 
 
 def upload_path(document: Document, filename: str) -> str:
-    """Return a random path that nobody can guess, so that no upload overwrites another."""
+    """Return a random path, which is unique and cannot be guessed."""
     return f"documents/{uuid.uuid4().hex}{PurePath(filename).suffix.lower()[:12]}"
 
 
@@ -67,10 +67,7 @@ class DocumentQuerySet(models.QuerySet["Document"]):
 
 
 class Document(Job):
-    """A file in a collection, and the job of reading it.
-
-    Until a new version is read, the previous one is searched.
-    """
+    """A file in a collection, and the job of reading it. Until a new version is read, the previous one is searched."""
 
     class Status(models.TextChoices):
         PENDING = "pending", _("waiting")
@@ -84,7 +81,7 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # The title in the file. If it equals `title`, a new version of the file changes both.
+    # The title in the file. If `title` is the same, it changes with the file.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
@@ -122,10 +119,10 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Number of sentences that give orders to a language model (retrieval.text.instructions).
+    # Number of sentences that give orders to a language model.
     instruction_count = models.PositiveIntegerField(_("sentences that give orders to an AI"), default=0)
 
-    # Content of the file that was not read. Each entry has kind, first names, and count.
+    # Content of the file that was not read: kind, first names, and count.
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
     added_by = build_user_key(_("added by"), blank=True, editable=False)
@@ -139,7 +136,7 @@ class Document(Job):
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
     ingested_at = models.DateTimeField(_("last read"), null=True, blank=True)
 
-    # A document without a title is sorted by the name of its file (``source``).
+    # If there is no title, the file's name (``source``) is the key.
     sort_key = models.GeneratedField(
         expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
     )
@@ -178,7 +175,7 @@ class Document(Job):
 
     @property
     def notice(self) -> str:
-        """A sentence on content of the file that was not read, in the language of the page; empty if all was read."""
+        """A sentence on content of the file that was not read; empty if all was read."""
         return explain_left_out(self.left_out)
 
     @property
@@ -197,19 +194,19 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # An old `updated_at` means that the document is stuck, for the readiness check at `/readyz`.
+        # An old `updated_at` shows `/readyz` that the document is stuck.
         return super().write(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):
-    """The text of a document, in the version that is searched. Offsets of chunks refer to this text.
+    """The text of a document, in the version that is searched. Offsets of passages refer to this text.
 
     Each of ``pages`` is [number, start, end], each of ``sections`` [start, level, title]. Both are sorted by start.
     """
 
     document = models.OneToOneField(Document, models.CASCADE, primary_key=True, related_name="text")
     content_hash = models.CharField(max_length=64)
-    # A fingerprint of how the passages were made: extractor, chunker, text analysis and embedder.
+    # A fingerprint of extractor, chunker, text analysis and embedder.
     recipe = models.CharField(max_length=64)
     text = models.TextField()
     pages = models.JSONField(default=list)

@@ -18,10 +18,9 @@ class DraftQuerySet(models.QuerySet["Draft"]):
 
 
 class Draft(Job):
-    """A working copy of a collection. Readers see its changes only after it is published.
+    """A working copy of a collection, which is itself a collection. Readers see its changes only after it is published.
 
-    The copy is a collection itself, so that staff can search it, measure it and ask it questions. ``attempts`` counts
-    attempts to publish it. ``objections`` are the reasons of checks (gates) that object to a publication.
+    ``attempts`` counts attempts to publish. ``objections`` are the reasons of gates (checks) against publication.
     """
 
     class Status(models.TextChoices):
@@ -36,7 +35,7 @@ class Draft(Job):
     WAITING = models.F("status")
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="drafts", verbose_name=_("collection"))
-    # None after the draft has ended and its copy was deleted.
+    # None after the copy was deleted.
     working_copy = models.OneToOneField(
         Collection, models.SET_NULL, null=True, related_name="draft", verbose_name=_("working copy")
     )
@@ -44,7 +43,7 @@ class Draft(Job):
     copied = models.PositiveIntegerField(_("documents copied"), default=0)
     created_at = models.DateTimeField(_("begun"), auto_now_add=True)
     created_by = build_user_key(_("begun by"))
-    # The versions of collection and working copy that may be published. If either changes, publication is cancelled.
+    # The versions of collection and working copy that may be published.
     permitted_versions = models.JSONField(default=list, editable=False)
     published_at = models.DateTimeField(_("published"), null=True, blank=True)
     published_by = build_user_key(_("published by"), blank=True)

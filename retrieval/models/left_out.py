@@ -56,7 +56,7 @@ def summarise_left_out(left_out: Iterable[LeftOutRow]) -> str:
 
 
 def explain_left_out(left_out: Iterable[LeftOutRow]) -> str:
-    """Return a sentence on content that was not read, its first names, and what to do; empty if all was read."""
+    """Return a sentence on content that was not read, and what to do; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:
         part = str(KINDS[kind] % count)

@@ -1,8 +1,7 @@
 """Decide who may read a document whose metadata limit it to groups.
 
-The setting DOCUMENT_GROUPS_KEY is the metadata key. Its value is the name of a group, or a list of names. Any other
-value hides the document from all. A document without the key is open to all readers of the collection. A name of the
-form `mail:ADDRESS` admits the account that has confirmed this address.
+The metadata key is the setting DOCUMENT_GROUPS_KEY. Its value is a name or a list of names: groups, or `mail:ADDRESS`
+for an account. Any other value hides the document from all. A document without the key has no limit.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ def name_mail_reader(address: str) -> str:
 
 
 def _list_admitting_names(user: AnyUser) -> list[str]:
-    """Return the names by which metadata can admit the user: groups, and `mail:` with each confirmed address.
-
-    A group whose name begins with `mail:` is left out.
-    """
+    """Return the names by which metadata can admit the user: groups, and `mail:` with confirmed addresses."""
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
     named = Concat(Value(MAIL), Lower("email"), output_field=TextField())
@@ -40,10 +36,7 @@ def _list_admitting_names(user: AnyUser) -> list[str]:
 
 
 def build_readers(user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader of restricted documents, in a tuple; () for a superuser, who may read all.
-
-    Curators may read all documents of their collections, because they could remove the restrictions anyway.
-    """
+    """Return ``user`` as a reader of restricted documents, in a tuple; () for a superuser."""
     if is_superuser(user):
         return ()
     if not is_active(user):
@@ -70,7 +63,7 @@ def build_readable_condition(readers: Sequence[Reader], path: str = "") -> Q:
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # HasAnyKeys also matches the keys of a JSON object, which must hide the document.
+            # HasAnyKeys also matches the keys of an object, which must hide the document.
             seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
         if reader.collections:
             seen |= Q(**{f"{path}collection__in": reader.collections})

@@ -8,10 +8,7 @@ _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
-    """Return an immutable SQL expression to sort by the first of the fields that is not empty.
-
-    Numbers get leading zeros, because the shipped PostgreSQL has no ICU library, which sorts by number.
-    """
+    """Return an immutable SQL expression to sort by the first field that is not empty, and by its numbers."""
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
     return _replace(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")

@@ -33,7 +33,7 @@ class SearchProfile(models.Model):
 
 
 class SearchProfileVersion(models.Model):
-    """A version of a search profile's settings. It never changes. At most one version of all profiles is published."""
+    """A version of a search profile's settings, which never changes. At most one version of all is published."""
 
     profile = models.ForeignKey(
         SearchProfile, models.CASCADE, related_name="versions", verbose_name=_("search profile")
@@ -74,7 +74,7 @@ class SearchProfileVersion(models.Model):
 
 
 class Publication(models.Model):
-    """A record of one publication, with the objections of checks (gates), and the reason to override them."""
+    """A record of one publication, with the objections of gates, and the reason to override them."""
 
     version = models.ForeignKey(
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")

@@ -30,7 +30,6 @@ class PushedItem(models.Model):
     - ``external_id`` is the program's id of the document.
     - ``name`` is the name of the document (``Document.source``); empty after a deletion.
     - ``content_hash`` is the SHA-256 of the stored file.
-    - ``title``, ``url`` and ``metadata`` are as sent, without additions by the source or a curator.
     - ``readers`` are names of groups; None admits all readers of the collection.
     - ``key`` is the public part of the API key of the request.
     """

@@ -8,14 +8,13 @@ from retrieval.models.source import Source
 class ReadingState(models.Model):
     """Up to which record an incremental source was read and stored.
 
-    ``messages`` are the connector's STATE messages, which its next call gets. They are only valid for settings with the
-    hash ``setup``. ``began_run`` is the number of the run that began to read the whole source; None after the whole
-    source was read.
+    ``messages`` are the connector's STATE messages, valid for settings with the hash ``setup``. ``began_run`` is the
+    run that began to read the whole source; None after the whole source was read.
     """
 
     source = models.OneToOneField(Source, models.CASCADE, related_name="reading_state")
     setup = models.CharField(max_length=64)
-    # JSON as text, because a JSON column cannot store NUL characters.
+    # A JSON column cannot store NUL characters.
     messages = models.TextField(blank=True)
     began_run = models.BigIntegerField(null=True)
     read_all_at = models.DateTimeField(null=True)

@@ -5,7 +5,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-# Airbyte's development kit, which runs manifests, and its version.
+# Airbyte's development kit, which runs manifests.
 MANIFEST_PACKAGE = ("airbyte-cdk", "7.39.1")
 MOST_MANIFEST_CHARACTERS = 1_000_000
 
@@ -13,8 +13,8 @@ MOST_MANIFEST_CHARACTERS = 1_000_000
 class RegisteredConnector(models.Model):
     """A connector of Airbyte's protocol that a superuser allowed.
 
-    ``spec`` is the JSON Schema of its settings. ``program`` is the command that runs it. ``error`` is the reason why
-    its installation failed, or empty.
+    ``spec`` is the JSON Schema of its settings, ``program`` the command that runs it, ``error`` why its installation
+    failed.
     """
 
     class Kind(models.TextChoices):

@@ -6,7 +6,7 @@ from django.db import models
 class RequestCount(models.Model):
     """How many requests one caller has sent in the current window of a limit.
 
-    The table is unlogged, because a crash of the database may lose these counts.
+    A crash of the database may lose the counts, because the table is unlogged.
     """
 
     key = models.CharField(max_length=200, primary_key=True)

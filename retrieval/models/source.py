@@ -14,13 +14,13 @@ from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
 
-# A source is stale after three intervals without a successful run, but not before this many minutes.
+# A source is stale after three intervals without a successful run, but at least this many minutes.
 STALE_MINUTES = 60
 
-# The kind of source that is not read, because other programs send its documents.
+# The kind of source whose documents other programs send.
 PUSH = "push"
 
-# This value of ``readers`` means that all readers of the collection may read the item.
+# As ``readers``, it means that all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
 # Options that name the server to which a secret is sent, and the encryption. If one changes, the secret is removed.
@@ -30,8 +30,7 @@ DESTINATION_OPTIONS = ("url", "endpoint", "repository", "host", "port", "securit
 class Source(SecretHolder):
     """A website, folder or other place from which a collection's documents are read.
 
-    ``options`` depend on the kind. ``secret`` is their secret part, encrypted. ``found`` is the result of the last
-    preview, such as a connector's streams.
+    ``options`` depend on the kind; ``secret`` is their encrypted part. ``found`` is the result of the last preview.
     """
 
     SECRET_PURPOSE = "retrieval.sources"  # noqa: S105 (the name of a purpose)
@@ -99,8 +98,7 @@ class Source(SecretHolder):
 class SourceRun(Job):
     """One run of a source: a job that updates the documents from the source. A preview only reports changes.
 
-    The numbers count items up to now. ``removed`` counts deleted documents. ``kept_back`` counts deletions that need an
-    admin's consent (``may_remove``).
+    ``removed`` counts deleted documents, ``kept_back`` deletions that need an admin's consent (``may_remove``).
     """
 
     class Status(models.TextChoices):
@@ -125,7 +123,7 @@ class SourceRun(Job):
     removed = models.PositiveIntegerField(_("removed"), default=0)
     failed = models.PositiveIntegerField(_("failed"), default=0)
     kept_back = models.PositiveIntegerField(_("removals that wait"), default=0)
-    # Documents that the source no longer has, but that are kept because a setting of the source says so.
+    # Documents that are kept by a setting, although the source no longer has them.
     kept = models.PositiveIntegerField(_("kept"), default=0, db_default=0)
     details = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("asked for"), auto_now_add=True)
@@ -159,7 +157,7 @@ class SourceItem(models.Model):
     - ``key`` is its id in the source, ``name`` the name of its document (``Document.source``).
     - ``fingerprint`` shows whether it has changed. ``validators`` are headers for a conditional request.
     - ``links`` are the arguments of each linked ``RemoteItem``.
-    - ``readers`` are the users and groups of this site that may read it, or EVERYBODY; None if they are not imported.
+    - ``readers`` are users and groups of this site, or EVERYBODY; None if they are not imported.
     - ``own_groups`` are groups that its record or a curator added.
     """
 
@@ -168,7 +166,7 @@ class SourceItem(models.Model):
         CHANGED = "changed", _("changed")
         UNCHANGED = "unchanged", _("unchanged")
         FAILED = "failed", _("failed")
-        # A redirect, or a page that must not become a document. Its links are followed, but its content is not stored.
+        # A redirect, or a page whose links are followed but whose content is not stored.
         PASSED = "passed", _("not a document")
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="items")
@@ -183,9 +181,9 @@ class SourceItem(models.Model):
     seen_by_run = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
-    # A rejected item is read again only after it has changed.
+    # It is read again only after it has changed.
     is_rejected = models.BooleanField(default=False)
-    # The item is deleted in the source. Its document waits for an admin's consent to be deleted.
+    # Its document waits for an admin's consent to be deleted.
     is_held = models.BooleanField(default=False)
 
     class Meta:

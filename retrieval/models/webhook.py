@@ -48,10 +48,7 @@ class Webhook(SecretHolder):
         return parse_origin(self.address)
 
     def record_delivery(self, *, has_failed: bool) -> None:
-        """Count failed deliveries in a row.
-
-        After several, the webhook pauses, longer each time, until a delivery succeeds.
-        """
+        """Count failed deliveries in a row. After several, the webhook pauses, longer each time."""
         waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
         self.failures = self.failures + 1 if has_failed else 0
         if self.failures >= PAUSED_FROM_FAILURES:
@@ -72,7 +69,7 @@ class WebhookDelivery(Job):
 
     TASK = "retrieval.tasks.deliver_webhook"
     WAITING, RUNNING, FAILED = Status.WAITING, Status.RUNNING, Status.FAILED
-    # With the growing pauses, the last attempt is two hours after the first.
+    # The last attempt is two hours after the first.
     MOST_ATTEMPTS = 8
 
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries", verbose_name=_("webhook"))
@@ -93,7 +90,7 @@ class WebhookDelivery(Job):
 
     @classmethod
     def in_turn(cls) -> QuerySet[Self]:
-        """Return for each webhook the first delivery that is due. A webhook that is sending one now has none."""
+        """Return for each webhook the first delivery that is due; none while the webhook is sending one."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
         due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
         return cls.startable().filter(pk__in=due.values("pk"))
@@ -103,7 +100,7 @@ class WebhookDelivery(Job):
 
 
 def announce_event(event: str, payload: Mapping[str, Any]) -> int:
-    """Queue the event for every active webhook that wants it, and return how many there are.
+    """Queue the event for every active webhook that wants it, and return their number.
 
     Call it in the transaction of the change that causes the event.
     """
@@ -112,6 +109,6 @@ def announce_event(event: str, payload: Mapping[str, Any]) -> int:
         WebhookDelivery(webhook=hook, event=event, payload=dict(payload), retry_at=hook.paused_until) for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
-    # The deliveries of paused webhooks are sent later, by a periodic task.
+    # A periodic task sends the deliveries of paused webhooks later.
     enqueue_on_commit(WebhookDelivery, [row.pk for row in rows if row.retry_at is None])
     return len(rows)

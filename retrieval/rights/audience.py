@@ -35,8 +35,8 @@ class ReaderKind(StrEnum):
 class Readers:
     """Accounts that may read a collection or document, with the rule that allows it.
 
-    ``accounts`` is a condition on accounts; it also matches accounts that are switched off. ``name`` is the name of a
-    group or an account. If ``is_granted`` is true, a grant names this group or account.
+    ``accounts`` is a condition on accounts, which also matches inactive ones. ``name`` is the name of a group or an
+    account; ``is_granted``: a grant names it.
     """
 
     kind: ReaderKind
@@ -100,7 +100,7 @@ def _join_sentences(*sentences: str) -> str:
 
 
 def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
-    # In a disjunction, an empty Q would be ignored, so "everybody" needs a condition.
+    # In a disjunction, an empty Q would be ignored.
     anybody = Q(pk__isnull=False)
     rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {
         Visibility.PUBLIC: (ReaderKind.SIGNED_IN, lambda: _("%s is open to everybody."), anybody),

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A label that shows a chosen value or range of a filter, with a button to remove it.
+    """A label for a chosen value or range of a filter, with a button to remove it.
 
     ``token`` is the argument of :func:`remove_chip`.
     """
@@ -130,7 +130,7 @@ def _add_values(chosen: dict[str, Any], offered: OfferedFilter, texts: Sequence[
     if offered.part != "metadata_any":
         chosen[offered.part] = list(texts)
         return
-    # A form sends "5" as text, but the metadata may contain the number 5, so both are searched.
+    # A form sends "5" as text, but the metadata may contain the number 5.
     values = [value for text in texts for value in (text, *_read_scalar(text))]
     chosen.setdefault("metadata_any", {})[offered.field] = values
 
@@ -261,7 +261,7 @@ def build_query(chosen: Mapping[str, Any]) -> QueryDict:
 
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
-    """Return the offered filters, with chosen values marked. A chosen value that is not offered is listed first."""
+    """Return the offered filters, with chosen values marked. Chosen values that are not offered come first."""
     held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:

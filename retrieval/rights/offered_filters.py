@@ -1,7 +1,4 @@
-"""List the filters that readers can choose, with the values in the documents that they may read.
-
-A curator decides which metadata fields become filters.
-"""
+"""List the filters that readers can choose, with the values in the documents that they may read."""
 
 from __future__ import annotations
 
@@ -37,9 +34,9 @@ from retrieval.types import SearchFilters
 MOST_VALUES = 100
 LONGEST_VALUE = 200
 _KEPT_SECONDS = 60
-# These fields have keys of their own in the API's `filters`. All other fields of one kind share a key.
+# These fields have their own keys in the API's `filters`.
 _PARTS = {"language": "languages", "format": "formats"}
-# Each entry of a list is a value of its own. Objects and empty texts are not values.
+# Each entry of a list is a value; objects and empty texts are not.
 _VALUES_SQL = """
     SELECT element #>> '{{}}', count(DISTINCT id)
     FROM (SELECT id, metadata -> %s AS value FROM retrieval_document WHERE id IN ({passing}) AND metadata ? %s) AS held,
@@ -65,8 +62,8 @@ class OfferedValue:
 class OfferedFilter:
     """A filter with the values in the documents that a reader may read.
 
-    ``values`` are sorted by label. If ``has_more`` is true, they are only the most frequent values. ``first`` and
-    ``last`` are the lowest and highest date (ISO) or number, as text.
+    ``values`` are sorted by label; if ``has_more``, they are the most frequent ones. ``first`` and ``last`` are the
+    lowest and highest date (ISO) or number, as text.
     """
 
     field: str
@@ -86,9 +83,8 @@ class OfferedFilter:
 def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFilter, ...]:
     """Return the filters that ``user`` can choose in a collection, or in a search of all collections.
 
-    If several collections have a filter for the same field, the first collection by name decides label and kind. A
-    filter is left out if no document that ``user`` may read has a value for it. The result is empty if the collection
-    is missing or unreadable.
+    A filter without values in documents that ``user`` may read is left out. The result is empty if the collection is
+    missing or unreadable.
     """
     try:
         filters = build_filters(user, collection)
@@ -102,8 +98,8 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # The key contains the version of each collection, which changes with the metadata of documents. It does not change
-    # with the days on which documents changed, so these may be outdated by a minute.
+    # A collection's version changes with its documents' metadata, but not with their days, which may be outdated by a
+    # minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
@@ -134,7 +130,7 @@ def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Ite
 
 
 def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[OfferedValue]:
-    """Return the ``most`` most frequent values of ``field``, with the number of documents that have each."""
+    """Return the ``most`` most frequent values of ``field``, with their numbers of documents."""
     if field in VALUE_COLUMNS:
         column = VALUE_COLUMNS[field]
         counted = rows.exclude(**{column: ""}).values_list(column).annotate(number=Count("pk"))
@@ -148,7 +144,7 @@ def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[O
 
 
 def label_value(field: str, value: str) -> str:
-    """Return a label for a field's value, such as "English" for `en`; the value itself if there is none."""
+    """Return a label for a field's value, such as "English" for `en`; by default the value."""
     if field == "language":
         try:
             return str(_(get_language_info(value)["name"]))

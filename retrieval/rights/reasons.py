@@ -17,10 +17,7 @@ from retrieval.models.source import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Whether a user sees a document or collection, and the rule that decides it.
-
-    ``remark`` names another obstacle, or is empty.
-    """
+    """Whether a user sees a document or collection, and why. ``remark`` names another obstacle, or is empty."""
 
     is_seen: bool
     rule: str
@@ -106,10 +103,7 @@ _MOST_NAMED = 20
 
 
 def explain_source(document: Document) -> str:
-    """Return a sentence on the readers that the source sets for a document; empty if it sets none.
-
-    Readers that the document's metadata do not contain are left out.
-    """
+    """Return a sentence on the readers that the source sets for a document; empty if it sets none."""
     key = settings.DOCUMENT_GROUPS_KEY
     top = document
     while top.parent is not None:

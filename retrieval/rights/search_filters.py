@@ -49,9 +49,8 @@ Row = TypeVar("Row", bound=Model)
 def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters for the documents that ``user`` may read, in the named collection or in all.
 
-    "All" leaves out the working copies of drafts. It also leaves out collections that are only searched by name, unless
-    there are no others, or the request names documents. Raises: InvalidQuery for a missing or an unreadable collection.
-    The message is the same for both, so that it does not reveal which collections exist.
+    "All" leaves out working copies, and usually collections that are only searched by name. Raises: InvalidQuery, with
+    the same message for a missing and an unreadable collection.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=find_readers(filters.collections, user))
@@ -65,7 +64,7 @@ def build_unrestricted_filters(collection: str = "", **wanted: object) -> Search
 def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # A request that names documents also searches collections that are otherwise only searched by name.
+    # Named documents may be in collections that are only searched by name.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -74,7 +73,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
 
 
 def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> str:
-    """Return a hash that changes if the readers, or restrictions of documents, change; "" without ``readers``."""
+    """Return a hash that changes with the readers and the restrictions of documents; "" without ``readers``."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -89,10 +88,7 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> 
 
 
 def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader, in a tuple; () if ``user`` may read all documents of these collections.
-
-    Searches without a reader are faster.
-    """
+    """Return ``user`` as a reader, in a tuple; () if ``user`` may read all documents of these collections."""
     readers = build_readers(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
     return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
@@ -105,7 +101,7 @@ def list_matching_documents(filters: SearchFilters) -> QuerySet[Document]:
 def check_filter_fields(filters: SearchFilters) -> None:
     """Raise InvalidQuery if a filter uses a field that no document has, or a range without dates or numbers.
 
-    Only documents that the reader may read are checked, so the error reveals nothing about others.
+    Documents that the reader may not read are ignored, so that the error reveals nothing about them.
     """
     readable = list_matching_documents(SearchFilters(collections=filters.collections, readers=filters.readers))
     ranged = [each.field for each in filters.dates] + [each.field for each in filters.numbers]
@@ -123,7 +119,7 @@ def check_filter_fields(filters: SearchFilters) -> None:
 
 
 def filter_by_document(rows: QuerySet[Row], filters: SearchFilters) -> QuerySet[Row]:
-    """Return the rows whose `document` passes the filters. The collection of the document is not checked."""
+    """Return the rows whose `document` passes the filters. The collection is not checked."""
     return _filter_rows(rows, filters, "document__")
 
 
@@ -165,10 +161,7 @@ def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
 
 
 def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
-    """Return the rows whose date is valid and in the range.
-
-    `added` and `changed` are days in the site's time zone. Days in metadata are compared as text.
-    """
+    """Return the rows whose date is valid and in the range. `added` and `changed` are days in the site's time zone."""
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
         if dates.first is not None:
@@ -195,7 +188,7 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
 def build_day_expression(field: str, path: str = "") -> Combinable:
     """Return an SQL expression for the first ten characters of a metadata value, which sort as ISO dates.
 
-    With the C collation, they sort in the same way in every database.
+    They sort equally in every database, because the collation is C.
     """
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 

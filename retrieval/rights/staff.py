@@ -21,15 +21,12 @@ def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
 
 
 def list_source_collections(user: AnyUser) -> CollectionQuerySet:
-    """Return the collections whose sources ``user`` may see: ``user`` curates them and may read all their documents."""
+    """Return the collections whose sources ``user`` may see: ``user`` curates and may read all their documents."""
     return list_fully_readable(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 
 def grant_management(collection: Collection, user: User) -> None:
-    """Make ``user`` a manager of a new collection, so that ``user`` keeps access when its visibility changes.
-
-    A superuser needs no grant, and gets none.
-    """
+    """Make ``user`` a manager of a new collection. A superuser needs no grant, and gets none."""
     if not user.is_superuser:
         manager = {"role": CollectionGrant.Role.MANAGER}
         CollectionGrant.objects.update_or_create(collection=collection, user=user, defaults=manager)

@@ -1,6 +1,6 @@
 """Compare the items that a source lists with the stored ones, and read new and changed items.
 
-The database row of an item records that the run has processed it. So if a worker dies, the next worker repeats no item.
+After an interruption, the next worker repeats no item.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from retrieval.sources.protocol import (
 )
 from retrieval.sources.taking_readers import TakenReaders
 
-# The log of a run names at most this many items for each outcome. Its counts include all items.
+# The log of a run names at most this many items for each outcome.
 MOST_NAMED = 100
 RUNS_KEPT = 50
 Outcome = SourceItem.Outcome
@@ -51,10 +51,7 @@ _NAMED = (Outcome.ADDED, Outcome.CHANGED, "failures", "left_out", "removed", "he
 
 
 class Tally:
-    """Counts the items of a run by outcome. Earlier attempts of the run are included.
-
-    ``details`` has the names of the first items of some outcomes, for the log of the run.
-    """
+    """Counts the items of a run by outcome, in all its attempts. ``details`` names the first items for the log."""
 
     def __init__(self, run: SourceRun, items: Iterable[SourceItem]) -> None:
         self.counts: Counter[str] = Counter()
@@ -81,9 +78,9 @@ class Tally:
 
 
 def forget_old_runs(run: SourceRun) -> None:
-    """Delete old runs of the source. The RUNS_KEPT newest runs are kept.
+    """Delete old runs of the source, except the RUNS_KEPT newest.
 
-    If two runs in a row changed nothing, the older one is deleted too, because some sources run every minute.
+    If the last two runs changed nothing, the older one is deleted too.
     """
     ended = run.source.runs.exclude(status__in=SourceRun.ACTIVE)
     last = list(ended.filter(is_preview=False)[:2])
@@ -99,7 +96,7 @@ def _get_details_without_notes(run: SourceRun) -> dict[str, Any]:
     return {name: value for name, value in run.details.items() if name != "notes"}
 
 
-# If more than this share of a source's documents would be deleted, an admin must consent.
+# An admin must consent to delete more than this share of a source's documents.
 LARGEST_SHARE = 0.2
 
 
@@ -125,14 +122,13 @@ def hash_known_formats() -> str:
     return hashlib.sha256(f"{names} {settings.DOCUMENT_MAX_BYTES}".encode()).hexdigest()[:16]
 
 
-# One attempt of a run may list items for LISTING_SECONDS, then read them for WORKING_SECONDS. Together this is less
-# than the time limit of a task. The next attempt reads the remaining items.
+# Limits of one attempt for listing and for reading items, together less than the time limit of a task.
 LISTING_SECONDS = 8 * 60.0
 MOST_ITEMS = 50_000
 WORKING_SECONDS = 12 * 60.0
 FLUSH_SECONDS = 2.0
 FLUSH_ITEMS = 500
-# If this many items in a row get no answer, the source is unavailable.
+# After this many items in a row without an answer, the source is unavailable.
 SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
@@ -155,8 +151,7 @@ class Comparison:
         self._kept: list[int] = []
         self._silent = 0
         self._has_read = False
-        # ``_saved`` counts the items from the first one on, in the order of the list, up to the first that is not
-        # saved: an item that failed or was deleted.
+        # ``_saved`` counts the listed items before the first one that is not saved.
         self._saved, self._saves_all, self._has_failed = 0, True, False
         self._flushed_at = time.monotonic()
 
@@ -186,10 +181,7 @@ class Comparison:
             self._run.write(details=self._tally.details)
 
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
-        """Return all items of the source.
-
-        No item is read before the list is complete, because an incomplete list would delete documents.
-        """
+        """Return all items of the source, because an incomplete list would delete documents."""
         listed = deque[RemoteItem]()
         with deadline.limit_time(LISTING_SECONDS) as limit:
             try:
@@ -223,7 +215,7 @@ class Comparison:
             self._check_time(connector)
 
     def _check_time(self, connector: Connector) -> None:
-        # An attempt reads at least one new item, however long it takes to skip the items of earlier attempts.
+        # Each attempt reads at least one new item.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
@@ -236,12 +228,11 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # An earlier attempt of this run has read the item, but the item has changed since. It is read again now,
-            # because the next run will not list it.
+            # The item has changed since an earlier attempt. It is read now, because the next run will not list it.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._update_readers(self._readers, found, item)
-        # If someone deleted the document, the item is read again.
+        # If its document was deleted, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
         is_rejected = item is not None and item.is_rejected and item.validators.get("formats") == self._formats
@@ -302,7 +293,7 @@ class Comparison:
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # The item is no document any more, for example because it redirects or a pattern excludes it.
+            # The item is no longer a document, such as after a redirect.
             self._present.discard(found.key)
             return
         content_hash = _hash_content(data, found, fetched) if data is not None else ""
@@ -335,8 +326,7 @@ class Comparison:
                         readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
                         self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
                         self._run.write(details=self._tally.details)
-                # The fingerprint is stored only after `submit` has accepted the file. Otherwise the next run would not
-                # read the item again.
+                # If the fingerprint were stored before `submit`, the next run would skip a file that `submit` refused.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
                     content_hash,
@@ -449,10 +439,7 @@ class Comparison:
                 self._remove(item)
 
     def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the documents of ``gone``, the items that the source no longer has.
-
-        Return the items that have no document.
-        """
+        """Keep the documents of ``gone``, the items that the source no longer has. Return items without a document."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)
@@ -475,7 +462,7 @@ def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
 
 
 def _convert_link_to_arguments(link: RemoteItem) -> dict[str, Any]:
-    # Each run lists the readers of an item again, so they are not stored with a link to it.
+    # Each run lists the readers again, so they are not stored.
     return {name: value for name, value in asdict(link).items() if name != "readers"}
 
 

@@ -1,4 +1,4 @@
-"""Combine the metadata of an item, and the names of its readers, with the metadata of its source."""
+"""Combine the metadata and readers of an item with the metadata of its source."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def combine_metadata(
 ) -> dict[str, object]:
     """Return the metadata of an item's document.
 
-    Values ``of_source`` replace the item's ``own``. A group may read only if each list of groups names it: the item's,
-    the source's and ``readers``. A missing list admits all.
+    Values ``of_source`` replace the item's ``own``. A group may read only if all lists of groups name it. A missing
+    list admits all.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     admitted = [list_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
@@ -29,13 +29,10 @@ def combine_metadata(
 
 
 def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the source's metadata, and the groups that may read the item's document.
-
-    The item's other metadata are not included.
-    """
+    """Return the source's metadata, and the groups that may read the item's document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # The source does not import readers, so its metadata replace the item's, also for groups.
+        # If readers are not imported, the source's metadata replace the item's, also for groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
@@ -48,8 +45,7 @@ def list_names(value: object) -> set[str]:
 def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
     """Update the documents' metadata after those of the source were changed from ``before``.
 
-    The caller has already copied the new metadata to all documents. Some items have metadata with the same names, or
-    readers, so the metadata of their documents are computed again here.
+    Call it after the new metadata were copied to all documents.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))
@@ -66,7 +62,7 @@ def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[st
 
 
 def forget_readers(source: Source) -> None:
-    """Remove the readers that were imported from the source, so that only the source's metadata limit its documents."""
+    """Remove the readers that were imported from the source. Only the source's metadata then limit its documents."""
     for item in source.items.filter(readers__isnull=False):
         item.readers = None
         if item.name:

@@ -1,7 +1,4 @@
-"""Send HTTP requests to other machines.
-
-Addresses in the site's own network are refused unless a setting allows them.
-"""
+"""Send HTTP requests to other machines. Addresses in the site's own network need a setting."""
 
 from __future__ import annotations
 
@@ -65,19 +62,17 @@ def read_text(element: etree._Element, name: str) -> str:
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# IPv6 networks whose addresses contain an IPv4 address in their last 32 bits: compatible (RFC 4291, 2.5.5.1), mapped
-# (2.5.5.2), translated (RFC 2765), behind a translator (RFC 6052).
+# IPv6 networks whose addresses end with an IPv4 address (RFC 4291, 2.5.5; RFC 2765; RFC 6052).
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# All other public IPv6 addresses are in this network (RFC 4291, 2.4). Python also counts old site-local addresses as
-# global.
+# All other public IPv6 addresses are in this network (RFC 4291, 2.4).
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def resolve_host(host: str, port: int) -> list[str]:
     """Return the IP addresses of ``host``, if the site may connect to them.
 
-    Connect only to these addresses, because another lookup may return different ones. Raises: AddressRefused if an
-    address is not allowed, SourceUnavailable if there is none.
+    Connect only to these, because another lookup may return others. Raises: AddressRefused if one is not allowed,
+    SourceUnavailable if there is none.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -152,16 +147,13 @@ class Response:
             found = _NAME.search(said)
             name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
             with suppress(UnicodeError):
-                # The HTTP client decodes headers as Latin-1, but many servers send UTF-8, which browsers expect.
+                # Many servers send UTF-8, which browsers expect, but the HTTP client decodes headers as Latin-1.
                 name = name.encode("latin-1").decode()
         return "".join(filter(str.isprintable, name.replace("\\", "/").rpartition("/")[2])).strip()
 
     @property
     def text_body(self) -> bytes:
-        """The body of the response.
-
-        A text whose encoding is only in the headers is converted to UTF-8 with a byte order mark.
-        """
+        """The body of the response. Text whose encoding is only in the headers is converted to UTF-8."""
         codec, head = find_codec(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
@@ -173,7 +165,7 @@ class Response:
     def validators(self) -> dict[str, str]:
         """The header with which a later request asks whether the item has changed; {} if the server sent none.
 
-        If there is an ETag, the date is not used: a server that compares both misses a change within one second.
+        A server that also compares the date would miss a change within one second, so an ETag is sent alone.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):
@@ -186,7 +178,7 @@ class Response:
 
 
 class Client:
-    """An HTTP client. It sends ``headers`` and the account's password only to ``origin``, not to other addresses."""
+    """An HTTP client that sends ``headers`` and the account's password only to ``origin``."""
 
     def __init__(
         self,
@@ -229,8 +221,8 @@ class Client:
     ) -> Response:
         """Return the response, whatever its status. If ``redirects`` is 0, no redirect is followed.
 
-        ``most_bytes`` limits the size of the body; by default, it is the size limit of a document. Raises:
-        SourceUnavailable without a response in time; ItemRejected if the body is too large; AddressRefused.
+        ``most_bytes`` limits the body (default: a document's size limit). Raises: SourceUnavailable without a response
+        in time; ItemRejected if the body is too large; AddressRefused.
         """
         with deadline.limit_time(self._request_seconds):
             for _hop in range(redirects + 1):
@@ -264,7 +256,7 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
-                # Each of these headers may address another robot, so they are not joined by commas.
+                # Each of these headers may address another robot.
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:
@@ -298,7 +290,7 @@ class HttpConnector(Connector):
 
 
 def read_fetched(response: Response, name: str) -> Fetched | None:
-    """Return the content of the response; None if the server says that the item is unchanged.
+    """Return the content of the response; None if the item is unchanged.
 
     Raises: the exceptions of :func:`check_item_response`.
     """
@@ -320,10 +312,7 @@ def check_item_response(response: Response, name: str) -> None:
 
 
 def check_listing_response(response: Response) -> None:
-    """Raise an error if a list of items could not be read.
-
-    SourceRefused means a wrong password or address, SourceUnavailable a temporary error.
-    """
+    """Raise SourceRefused for a wrong password or address, SourceUnavailable for a temporary error."""
     host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SourceRefused(
@@ -343,7 +332,7 @@ def check_listing_response(response: Response) -> None:
 def check_page_is_new(seen: set[str], keys: Collection[str]) -> None:
     """Add the keys of a page of results to ``seen``.
 
-    Raises: SourceRefused if no key is new, because the server would send the same results endlessly.
+    Raises: SourceRefused if no key is new, because the server repeats its results.
     """
     if seen.issuperset(keys):
         raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
@@ -359,7 +348,7 @@ def join_address(base: str, link: str) -> str:
 
 
 def _read_pause(response: Response) -> timedelta:
-    """Return how long the server asks to wait, between 10 seconds and LONGEST_PAUSE; one minute if it does not say."""
+    """Return how long the server asks to wait, from 10 seconds to LONGEST_PAUSE; one minute by default."""
     asked = response.headers.get("retry-after", "")
     try:
         pause = timedelta(seconds=int(asked)) if asked.isdecimal() else parsedate_to_datetime(asked) - timezone.now()

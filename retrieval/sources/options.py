@@ -40,10 +40,7 @@ class LinesField(forms.CharField):
 
 
 def check_server(server: str) -> None:
-    """Raise ValidationError if the server is in the site's own network, and no setting allows this address.
-
-    An unknown host is valid, because it may exist at the first run.
-    """
+    """Raise ValidationError if the server is in the site's own network, and no setting allows this address."""
     try:
         resolve_host(urlsplit(server).hostname or server, 443)
     except AddressRefused as error:
@@ -58,10 +55,7 @@ class AddressInput(forms.URLInput):
 
 
 class AddressField(forms.URLField):
-    """A form field for a web address. It must not contain a password, because addresses are shown.
-
-    If ``is_asked`` is true, the site sends requests to the address, so it must be in an allowed network.
-    """
+    """A form field for a web address without a password. The site sends requests to an address that ``is_asked``."""
 
     widget = AddressInput
 
@@ -158,7 +152,7 @@ def _decrypt_secrets(source: Source) -> dict[str, str]:
 
 
 def is_included(name: str, options: Mapping[str, Any]) -> bool:
-    """Return whether an item is read: the source's patterns allow its name, and it is no hidden or backup file.
+    """Return whether the source's patterns allow the item's name, and it is no hidden or backup file.
 
     In a pattern, `*` also matches `/`.
     """
@@ -167,7 +161,7 @@ def is_included(name: str, options: Mapping[str, Any]) -> bool:
     return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
-# Adds the source's metadata to its documents. Keys that the source does not have are kept.
+# Documents keep metadata keys that the source does not have.
 _GIVE = """
     WITH RECURSIVE family AS (
         SELECT id FROM retrieval_document WHERE origin_id = %s AND collection_id = %s
@@ -183,8 +177,7 @@ _GIVE = """
 def save_source(source: Source) -> None:
     """Save the source, and copy changed metadata to its documents.
 
-    If the option to import readers was switched off, imported readers are removed. Raises: DocumentRejected if the
-    collection's documents may not be changed.
+    Raises: DocumentRejected if the collection's documents may not be changed.
     """
     with transaction.atomic():
         is_new = source.pk is None
@@ -202,6 +195,6 @@ def save_source(source: Source) -> None:
 
 
 def lock_metadata(source: Source) -> dict[str, object]:
-    """Return the source's metadata, and lock its row, so that no run adds documents with outdated metadata."""
+    """Return the source's metadata, and lock its row, so that no run uses outdated metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

@@ -33,7 +33,7 @@ class SourceUnavailable(RagsiteError):
 
 
 class TimeIsUp(RagsiteError):
-    """An error: the time of one attempt at a run is over. The next attempt continues."""
+    """An error: the time of one attempt at a run is over."""
 
 
 class ItemFailed(RagsiteError):
@@ -45,7 +45,7 @@ class ItemRejected(ItemFailed):
 
 
 class ItemGone(RagsiteError):
-    """An error: an item does not exist, although the source listed it or another item links to it."""
+    """An error: an item does not exist, although the source lists it or another item links to it."""
 
 
 class ItemDeleted(ItemGone):
@@ -54,10 +54,9 @@ class ItemDeleted(ItemGone):
 
 @dataclass(frozen=True, slots=True)
 class ItemReaders:
-    """The groups and users that may read an item in its source.
+    """The groups and users that may read an item in its source, by the source's names or mail addresses.
 
-    The names are those of the source; for a user, a mail address if possible. If the readers could not be read,
-    ``unread`` is the reason, and all other fields are empty.
+    If the readers could not be read, ``unread`` is the reason.
     """
 
     groups: tuple[str, ...] = ()
@@ -71,11 +70,9 @@ class RemoteItem:
     """An item that a source lists, such as a page or file.
 
     - ``key`` identifies the item and never changes.
-    - ``name`` is a path, whose extension shows the format. The source's patterns are compared with it, unless
-      ``is_entry`` is true.
-    - ``fingerprint``: an item with an unchanged fingerprint is not read again. An item without one is read in each run.
+    - ``name`` is a path with an extension. The source's patterns apply to it, unless ``is_entry``.
+    - ``fingerprint``: an item is only read again if this has changed or is missing.
     - ``depth`` is the number of links from the start page.
-    - ``readers`` are listed in each run, if the kind of source supports this.
     """
 
     key: str
@@ -92,9 +89,9 @@ class RemoteItem:
 class Fetched:
     """The content of an item, read from its source.
 
-    If ``data`` is None, the item does not become a document: the log of the run shows the ``reason``, and only the
-    ``links`` are followed. ``name`` replaces the item's name, unless it is empty. ``metadata`` is added to the
-    document's metadata; a key with the value None is removed.
+    If ``data`` is None, the item does not become a document, for this ``reason``; only its ``links`` are followed.
+    ``name`` replaces the item's name, unless it is empty. ``metadata`` is added to the document's; the value None
+    removes a key.
     """
 
     data: bytes | None
@@ -107,10 +104,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why a kind of source cannot be used now.
+    """A reason why a kind of source cannot be used now; if ``is_partial``, some sources still work.
 
-    If ``is_partial`` is true, some sources of this kind still work. ``sentence`` is for a curator. ``setting`` is the
-    setting that an administrator of the server must change, or empty.
+    ``sentence`` is for a curator. ``setting`` is the setting that the administrator must change, or empty.
     """
 
     sentence: str
@@ -121,8 +117,8 @@ class Obstacle:
 class Connector:
     """Base class of the kinds of source. An instance is an open connection to one source.
 
-    Use it in a `with` statement, in one thread. ``options`` are the values of the fields of ``form``, with decrypted
-    secrets. ``number`` is the source's id. ``samples`` are documents that a preview shows.
+    Use it in a `with` statement, in one thread. ``options`` are the values of the form's fields, with decrypted
+    secrets. ``number`` is the source's id. ``samples`` are documents for a preview.
     """
 
     name: str
@@ -130,20 +126,20 @@ class Connector:
     description: str | Promise
     form: type[forms.Form]
     interval_minutes = 60
-    # Whether the site reads the source. False if programs send the documents instead.
+    # False if programs send the documents.
     is_read = True
     # Whether the source's form asks for the address of a server.
     has_address = True
-    # Whether an item that is no longer listed is deleted. False for a feed, which lists only its newest entries.
+    # Whether an item that is no longer listed is deleted. A feed lists only its newest entries.
     lists_everything = True
-    # Whether this kind can list who may read an item, if the option takes_readers is on.
+    # Whether this kind can list who may read an item.
     tells_readers = False
     # Whether this run only reports and changes nothing.
     is_preview = False
-    # Whether a run lists only the changes since the last run, so that each listed item must be read.
+    # Whether a run lists only changed items, so that each must be read.
     lists_changes = False
     run = 0
-    # The reason why the list ended early. The items before it are still saved.
+    # Why the list ended early. The items before it are saved.
     broke_off: RagsiteError | None = None
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
@@ -153,10 +149,7 @@ class Connector:
 
     @classmethod
     def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
-        """Return the form for these options.
-
-        ``found`` is the stored result of the last preview, such as a connector's streams.
-        """
+        """Return the form for these options. ``found`` is the stored result of the last preview."""
         return cls.form
 
     @property
@@ -182,17 +175,14 @@ class Connector:
         raise NotImplementedError
 
     def is_deletion(self, key: str, last_run: int) -> bool:
-        """Return whether an item is deleted, because this run did not list it.
-
-        ``last_run`` is the last run that did.
-        """
+        """Return whether an item that this run did not list is deleted. ``last_run`` is the last run that listed it."""
         return True
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         """Store up to which item the source was read, in the current transaction.
 
-        The documents of the first ``saved`` listed items are stored. If ``is_all`` is true, the documents of all items
-        are stored, and those of deleted items are removed.
+        The documents of the first ``saved`` listed items are stored. ``is_all``: all items are stored, and deleted ones
+        removed.
         """
 
     def build_address(self, name: str) -> str:
@@ -203,7 +193,7 @@ class Connector:
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
         """Return the item's content; None if the server says that it is unchanged.
 
-        ``validators`` are headers from the last response, which let the server compare. Raises: ItemFailed,
-        ItemRejected, ItemGone, SourceUnavailable, SourceRefused.
+        ``validators`` are headers from the last response. Raises: ItemFailed, ItemRejected, ItemGone,
+        SourceUnavailable, SourceRefused.
         """
         raise NotImplementedError

@@ -1,7 +1,6 @@
 """Store the documents that other programs send to a source of the kind Push.
 
-A request changes the item, its document and the job that reads the document in one transaction. Requests for one source
-run one after the other, because each locks the source's row.
+Item, document and job change in one transaction, which locks the source's row.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ class SourceGone(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A document that a program sent. A field that is None was not sent, so the stored value does not change.
+    """A document that a program sent. A field that is None does not change the stored value.
 
-    ``extension`` decides the format. ``readers`` are names of groups. If ``is_for_everybody`` is true, the groups of
-    earlier requests are removed, so all readers of the collection may read it.
+    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the groups of
+    earlier requests.
     """
 
     external_id: str
@@ -74,10 +73,7 @@ class Push:
 
 
 def read_text(text: str, content_type: str) -> tuple[bytes, str]:
-    """Return a sent text as the bytes of a file, and the file's extension.
-
-    HTML gets a byte order mark, because its own declaration may name another encoding.
-    """
+    """Return a sent text as the bytes of a file, and the file's extension."""
     data = text.encode()
     if content_type == "text/html":
         if not formats.is_html(formats.Content(data, "page.html")):
@@ -118,7 +114,7 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
                 raise PushForbidden(
                     f"{push.external_id[:100]} is there already, and your account may not change documents."
                 )
-            # If the item is sent in another format, its name changes, but the document keeps its id.
+            # A new format changes the item's name, but the document keeps its id.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
         metadata = combine_pushed(item, source_metadata) if is_described else None
@@ -142,8 +138,8 @@ def delete_document(
 ) -> PushedItem | None:
     """Delete the document with this id. Return its item; None if nothing was ever sent with this id.
 
-    ``changed_at`` is the time of the deletion. It is stored, so that an older state that arrives later is refused.
-    Raises: PushOutdated, PushBusy, SourceGone.
+    ``changed_at``, the time of the deletion, refuses older states that arrive later. Raises: PushOutdated, PushBusy,
+    SourceGone.
     """
     with _lock_source(source):
         item = source.pushed_items.filter(external_id=external_id).first()
@@ -193,7 +189,7 @@ def _describe(item: PushedItem, push: Push, content_hash: str) -> None:
 
 
 def _check_readable(document: Document, user: AnyUser) -> None:
-    # An account that may not read the document must not get its description in the response.
+    # The response must not describe a document that the account may not read.
     if not Document.objects.readable_by(user).filter(pk=document.pk).exists():
         raise PushForbidden("Your account may not see this document.")
 

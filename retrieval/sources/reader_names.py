@@ -1,4 +1,4 @@
-"""Translate names of users and groups in a source to names on this site, by a table in the source's options."""
+"""Translate a source's names of users and groups to names on this site, by a table in its options."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# In this table, a reader of the source with this name on the site opens an item to all readers of the collection.
+# As a name on this site, it means all readers of the collection.
 ALL = "*"
 
 
 class NamesField(LinesField):
-    """A form field for lines "name in the source = name on this site".
-
-    The second name is a group, a mail address or ALL.
-    """
+    """A form field for lines "name in the source = name on this site": a group, a mail address or ALL."""
 
     def clean(self, value: Any) -> Any:
         lines = super().clean(value)
@@ -80,10 +77,7 @@ class TakesReaders(forms.Form):
 
 
 class NameTable:
-    """Translates names of readers in a source to names on this site.
-
-    ``unmatched`` are names without a translation.
-    """
+    """Translates names of readers in a source to names on this site. ``unmatched`` are names without a translation."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         lines: Iterable[str] = options.get("reader_names") or []
@@ -91,10 +85,7 @@ class NameTable:
         self.unmatched: set[str] = set()
 
     def translate(self, readers: ItemReaders) -> list[str] | str:
-        """Return the names on this site, as they are stored in a document's metadata, or EVERYBODY.
-
-        A name is a group, or a mail address with the prefix `mail:`.
-        """
+        """Return the readers' names on this site, or EVERYBODY. A name is a group, or `mail:` and a mail address."""
         if readers.is_everybody or any(self._here.get(group) == ALL for group in readers.groups):
             return EVERYBODY
         named: set[str] = set()
@@ -103,13 +94,12 @@ class NameTable:
             if here is not None:
                 named.add(name_mail_reader(here) if "@" in here else here)
             elif group.startswith(MAIL):
-                # On this site, the prefix of this group's name would mean a mail address.
+                # The prefix of this group's name would mean a mail address here.
                 self.unmatched.add(group)
             else:
                 named.add(group)
         for user in readers.users:
-            # If the table translates this name to a group, it is a group in the source. A user with the same name must
-            # not get the group's rights.
+            # A user with the same name as a group in the source must not get the group's rights.
             here = self._here.get(user, user)
             if "@" in here:
                 named.add(name_mail_reader(here))

@@ -33,7 +33,7 @@ class SourceState(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """The state of a source: its current run or preview (``active``), and its newest run that has ended (``last``)."""
+    """The state of a source: its current run or preview (``active``), and its last run that has ended (``last``)."""
 
     state: SourceState
     active: SourceRun | None
@@ -77,10 +77,7 @@ def _find_state(source: Source, active: SourceRun | None, last: SourceRun | None
 
 
 def explain_wait(run: SourceRun, collections: models.QuerySet[Collection]) -> str:
-    """Return why a run waits, as a sentence.
-
-    Only sources in ``collections`` are named, because the user may see them.
-    """
+    """Return why a run waits, as a sentence that names only sources in ``collections``."""
     if run.error:
         told = {"error": run.error, "time": _show_time(run.retry_at)}
         return _t("The last attempt failed: %(error)s The next one is at %(time)s.") % told

@@ -27,7 +27,7 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsU
 logger = logging.getLogger(__name__)
 
 SITE_AWAITED = timedelta(minutes=1)
-# The most runs that are active on the whole site. Each occupies a worker, and workers are needed for documents too.
+# Limit of active runs on the whole site. Each occupies a worker, and documents need workers too.
 AT_ONCE = 1
 TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
@@ -36,8 +36,8 @@ _TURNS_LOCK = 5_118_204_377_610_945_213
 def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once, and return it; None if another worker has it, or it must wait.
 
-    If ``takes_turns`` is set, the run waits while AT_ONCE other runs are active. Errors are stored in the run's row.
-    Its status is then FAILED, or WAITING with the time of the next attempt if a retry may help.
+    The run waits while AT_ONCE others are active, if ``takes_turns`` is set. Errors are stored in the run's row, with
+    status FAILED, or WAITING for another attempt.
     """
     run = _lease_if_slot_free(run_id) if takes_turns else _lease_run(run_id)
     if run is None:
@@ -148,7 +148,7 @@ def request_due_runs() -> int:
 
 
 def pause_source(source: Source) -> None:
-    """Stop the active run, and begin no other until the source is resumed. Documents that were changed stay changed."""
+    """Stop the active run, and begin no other until the source is resumed. Changed documents stay changed."""
     with transaction.atomic():
         source.is_paused = True
         source.save(update_fields=["is_paused"])
@@ -169,12 +169,11 @@ def stop_run(source: Source) -> None:
 def delete_source(source: Source, *, with_documents: bool) -> int:
     """Delete the source, and its documents if ``with_documents``. Return the number of deleted documents.
 
-    Documents that stay are then treated like uploads. Raises: DocumentRejected if the collection's documents may not be
-    changed.
+    Other documents become uploads. Raises: DocumentRejected if the collection's documents may not be changed.
     """
     removed = 0
     with transaction.atomic():
-        # Runs and pushes lock the source before its collection. The same order here avoids deadlocks.
+        # Runs and pushes lock the source before its collection, so this order avoids deadlocks.
         lock_metadata(source)
         stop_run(source)
         if with_documents:
@@ -187,7 +186,7 @@ def delete_source(source: Source, *, with_documents: bool) -> int:
 
 
 def finish_in_process(run: SourceRun) -> SourceRun:
-    """Attempt the run in this process until the run ends or an attempt fails. Return the run."""
+    """Attempt the run in this process until it ends or an attempt fails. Return the run."""
     while True:
         before = run.attempts
         attempted = sync(run.pk)

@@ -1,4 +1,4 @@
-"""Import from a source who may read its items. Count for each reader how many documents were opened or closed."""
+"""Import from a source who may read its items, and count the changes for each reader."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# The log of a run lists at most MOST_NAMED readers for whom documents were opened, as many for whom documents were
-# closed, and _MOST_UNKNOWN names without a user or group.
+# Limits of a run's log: readers for whom documents were opened, as many for whom they were closed, unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
@@ -35,7 +34,7 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 class TakenReaders:
     """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are for the log of the run. Their counts include earlier attempts of the run.
+    ``details`` are for the run's log, and count all attempts.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -54,7 +53,7 @@ class TakenReaders:
     def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
-        If the source could not tell, the stored readers are returned. A new item then has none.
+        If the readers could not be read, the stored ones are returned; a new item has none.
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
@@ -130,7 +129,7 @@ class TakenReaders:
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
         if _read_admitted_names(metadata) != _read_admitted_names(combine_item_metadata(item, of_source)):
-            # Since the last run, a curator or the item's record has changed who may read the document.
+            # A curator or the item's record has changed the groups since the last run.
             item.own_groups = metadata.get(key)
         item.readers = readers
 
@@ -163,10 +162,7 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the run's log: why readers could not be read, and which names are unknown.
-
-        Unknown names are removed from the counts, because no documents were opened or closed for them.
-        """
+        """Return lines for the run's log: why readers could not be read, and which names are unknown."""
         notes = []
         for reason, number in self._unread.most_common(5):
             said = ngettext(

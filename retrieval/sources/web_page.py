@@ -41,8 +41,7 @@ def submit_page(
 ) -> Submission:
     """Fetch the page at ``address``, and submit it like an uploaded file.
 
-    Its name is host and path. robots.txt is ignored, because a person asked for this page. ``options`` and ``known``
-    are as in ``submit_upload``. Raises: DocumentRejected.
+    Its name is host and path. ``options`` and ``known`` are as in ``submit_upload``. Raises: DocumentRejected.
     """
     # The database connection is not needed while the page loads.
     if not connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""The facts on a document's page: its values of the fields that are search filters."""
+"""The facts on a document's page: its values of search filters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Fact:
 
 
 def list_facts(document: Document) -> list[Fact]:
-    """Return the document's values of its collection's filters, in the order of the filters.
+    """Return the document's values of its collection's filters, in their order.
 
-    Fields that every document has are left out, because the page shows them elsewhere.
+    Fields that every document has are left out.
     """
     # A draft's working copy uses the filters of its collection.
     within = Q(collection=document.collection_id) | Q(collection__drafts__working_copy=document.collection_id)

@@ -1,7 +1,6 @@
 """Render Markdown as HTML in which ranges of the source text are marked. PURE.
 
-The source is parsed unchanged, and marks are inserted between the parser's tokens. So a mark changes nothing else on
-the page, never crosses an element, and cannot be imitated by a document.
+Marks are inserted between the parser's tokens, so a mark changes nothing else, and cannot be imitated by a document.
 
     markdown.use(mark_ranges)
     render(markdown, text, [Mark(120, 180, id="passage")])
@@ -52,9 +51,8 @@ class Mark:
 def render_with_marks(
     markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None
 ) -> str:
-    """Return ``text`` as HTML with ``marks``.
+    """Return ``text`` as HTML with ``marks``. If marks overlap, earlier ones enclose later ones.
 
-    A mark on syntax that is not shown adds no element. If marks overlap, the elements of earlier ones are outside.
     Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
     """
     env = {} if env is None else env
@@ -158,7 +156,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # A sign such as * precedes the words of its element. The sign of code also follows them.
+            # A sign such as * precedes the words of its element, and the sign of code also follows them.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)

@@ -47,7 +47,7 @@ class SafeRenderer(RendererHTML):
 def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = SafeRenderer) -> MarkdownIt:
     """Return a parser of CommonMark with tables and strikethrough, without HTML and images.
 
-    It can mark ranges: see :mod:`retrieval.viewer.markdown_marks`.
+    It can mark ranges (:mod:`retrieval.viewer.markdown_marks`).
     """
 
     def lower_headings(state: StateCore) -> None:
@@ -98,8 +98,7 @@ def render_document(
 
     - Text before ``body_start`` is shown as plain text.
     - Top-level headings have the id ``section-OFFSET``, and the first marked words ``passage``.
-    - Links relative to ``source`` lead to the documents in ``hrefs``. Other relative links become plain words.
-    - Images become their descriptions.
+    - Links relative to ``source`` lead to the documents in ``hrefs``, or become plain words.
     - ``line_breaks`` keeps line ends in paragraphs.
     """
     front = HtmlWriter(text, passage)
@@ -206,5 +205,5 @@ def _group_tokens(tokens: Sequence[Token], starts: Sequence[int], page_starts: A
 
 
 _MARKDOWN = build_safe_markdown(top_heading=2, renderer=_DocumentRenderer).enable("image")
-# The parser accepts all links, because `_resolve_links` checks them after parsing.
+# `_resolve_links` checks the links after parsing.
 _MARKDOWN.validateLink = lambda url: True  # type: ignore[method-assign]

@@ -31,8 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Larger documents, or documents with more possible marks, are shown as plain text. Rendering a million characters of
-# prose takes half a second, a million characters of possible markup a hundred times as long.
+# Larger documents are shown as plain text. Rendering a million characters of prose takes half a second, of markup a
+# hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
@@ -52,7 +52,7 @@ class RecognitionContext(TypedDict, total=False):
 class PrintedContext(RecognitionContext):
     """The variables of the template for a page that is shown as a picture. ``number`` starts at 1.
 
-    If there is a ``problem``, this sentence is shown instead of the picture.
+    A ``problem`` is shown instead of the picture.
     """
 
     number: int
@@ -69,7 +69,7 @@ class PrintedContext(RecognitionContext):
 class MarkdownContext(TypedDict):
     """The variables of the template for a document that can be shown as Markdown or as plain text.
 
-    Without ``parts``, the plain text is shown, and ``not_rendered`` is the reason.
+    If there are no ``parts``, the plain text is shown, and ``not_rendered`` is the reason.
     """
 
     rendered_href: str
@@ -104,8 +104,8 @@ def build_viewer_context(
 ) -> ViewerContext:
     """Return the variables of the template that shows ``served``, a document's text.
 
-    ``query`` may contain a passage (``start``, ``end``), a page of a PDF (``page``), and ``view=text`` to show the
-    exact text. Invalid values are ignored. With ``borders``, the exact text is shown with the borders of its passages.
+    ``query`` may contain a passage (``start``, ``end``), a page of a PDF (``page``), and ``view=text`` for the exact
+    text. Invalid values are ignored. ``borders`` are shown in the exact text.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
@@ -155,7 +155,7 @@ class NearParts:
 
 
 def cut_around_passage(parts: Sequence[str]) -> NearParts:
-    """Return the part with the passage, and the part before and after it; without a passage, the first two parts."""
+    """Return the part with the passage, and its neighbours; without a passage, the first two parts."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return NearParts(parts[first:last], first > 0, last < len(parts))
@@ -195,7 +195,7 @@ def _build_markdown_context(
         return context | {"not_rendered": _("This document is too long for its layout to be shown. This is its text.")}
 
     def hrefs(sources: AbstractSet[str]) -> dict[str, str]:
-        # Whoever may read this document may also read the titles of the other documents in its collection.
+        # Whoever may read this document may also read the titles of others in its collection.
         found = Document.objects.filter(collection=document.collection_id, source__in=sources)
         return {source: reverse("retrieval:document", args=[pk]) for source, pk in found.values_list("source", "pk")}
 
@@ -208,7 +208,7 @@ def _build_markdown_context(
         line_breaks=view is not View.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
-    # If the page has no mark, the passage is text that is not shown, such as the address of a link.
+    # The passage is text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
     if view is not View.SLIDES:
@@ -229,8 +229,7 @@ def write_tables(
 ) -> bool:
     """Write each table as a part of its own, and the text between tables. Return False if there are no tables.
 
-    Of a long table, only the rows around the passage are shown, or else the first rows. ``query`` may choose a table
-    and a range of its ``rows``, from 1.
+    ``query`` may choose a table and a range of its ``rows``, from 1.
     """
     tables = list(Table.objects.filter(document=document))
     limit = max(_LEAST_ROWS, min(ROWS_SHOWN, _ROWS_OF_PAGE // max(1, len(tables))))

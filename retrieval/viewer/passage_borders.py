@@ -23,7 +23,7 @@ PARAMETER = "passages"
 class ShownBorder:
     """The place of a passage in the shown text.
 
-    ``overlap`` is the number of characters that also belong to the passage before.
+    ``overlap`` is the number of characters shared with the passage before.
     """
 
     chunk: Chunk
@@ -44,7 +44,7 @@ class PassageBorders:
     shown: Sequence[ShownBorder]
 
     def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:
-        """Write the whole text. Text that belongs to two passages is within ``span.overlap``."""
+        """Write the whole text. Text of two passages is within ``span.overlap``."""
         page_at = {start: number for number, start, _end in pages}
         anchors = {section.start: section.anchor for section in sections}
         starts: dict[int, list[ShownBorder]] = {}

@@ -1,4 +1,4 @@
-"""Draw a page of a PDF file, and find words on it. Runs in the sandbox process, because files are untrusted."""
+"""Draw a page of a PDF file, and find words on it. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.documents.extraction.printed import Box, PrintedPage, find_surrou
 from retrieval.documents.extraction.printed_tables import replace_by_tables
 
 WIDTH_PIXELS = 1400
-# Larger pages are drawn smaller, so that a picture takes less than 40 MB of memory.
+# A picture of this size takes 40 MB of memory. Larger pages are drawn smaller.
 MOST_PIXELS = 10_000_000
 UNITS = 10_000
 MOST_BOXES = 500
@@ -65,7 +65,7 @@ def _encode_picture(image: Image.Image) -> bytes:
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
     """Return the picture's size in pixels, and the boxes around ``words``. Raises: CannotDraw.
 
-    If the words occur several times, the occurrence with about ``expected`` letters and digits before it is used.
+    ``expected`` is about the number of letters and digits before the words.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
@@ -129,7 +129,7 @@ def _scale_box(box: Box, page: PrintedPage) -> FoundBox:
 def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
     """Return start and end of ``words`` in ``characters``; None if they are not there.
 
-    Only letters and digits are compared, because the extracted text joins hyphenated words and replaces ligatures.
+    Only letters and digits are compared.
     """
     letters = keep_letters(words)
     page: list[str] = []

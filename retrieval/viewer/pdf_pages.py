@@ -1,7 +1,4 @@
-"""Get pictures of PDF pages, and the positions of passages on them. PURE.
-
-On each machine, the sandbox draws one page at a time.
-"""
+"""Get pictures of PDF pages, and the positions of passages on them. PURE."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _FAILURE_REMEMBERED_SECONDS = 600.0
 _LONGEST_WORDS = 8_000
 _DRAWING = "retrieval.viewer.pdf_drawing"
 _PRELOADED = (_DRAWING, "PIL.WebPImagePlugin", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin")
-# Seconds that a request for a picture waits, and how many such requests may wait in a process.
+# How long a request for a picture waits, and how many requests of a process may wait.
 WAITING_SECONDS = 5.0
 MOST_WAITING = 8
 
@@ -34,7 +31,7 @@ Source = sandbox.Source
 Box = tuple[int, int, int, int]
 """Left, top, width and height on a page, in 1/10,000 of the page."""
 
-# Measuring a page is fast and a reader waits for it, so it does not wait for slots of drawing.
+# Measuring a page is fast, so it does not wait for slots of drawing.
 LAYOUT_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=3.0, output_bytes=1_000_000)
 DRAWING_LIMITS = sandbox.JobLimits(memory_mib=512, seconds=10.0, output_bytes=20_000_000)
 
@@ -49,7 +46,7 @@ class PageBusy(PageNotDrawn):
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """The size of a page's picture in pixels, and boxes around the searched words; empty if they were not found."""
+    """The size of a page's picture in pixels, and boxes around the searched words (empty: not found)."""
 
     width: int
     height: int
@@ -57,10 +54,7 @@ class PageLayout:
 
 
 class DrawingArguments(TypedDict):
-    """The arguments of a function in `pdf_drawing`.
-
-    The occurrence of ``words`` nearest to letter ``expected`` is used.
-    """
+    """The arguments of a function in `pdf_drawing`. It uses the ``words`` nearest to letter ``expected``."""
 
     number: int
     words: NotRequired[str]
@@ -69,7 +63,7 @@ class DrawingArguments(TypedDict):
 
 _layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
 _failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
-# Slots are created before the web server forks, so that all its processes share them.
+# Created before the web server forks, so that its processes share them.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
@@ -77,13 +71,12 @@ _waiting = BoundedSemaphore(MOST_WAITING)
 def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
     """Return the size of page ``number`` (from 1), and boxes around ``words``.
 
-    If the words occur several times, the occurrence is used whose preceding text is about as long as ``before``. The
-    result is cached by ``content_hash``. Raises: PageNotDrawn, PageBusy.
+    ``before`` is the text before the words. The result is cached by ``content_hash``. Raises: PageNotDrawn, PageBusy.
     """
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
-    # ``before`` may be too long for a message to the sandbox, so only its length is sent.
+    # ``before`` may be too long for a message to the sandbox.
     arguments: DrawingArguments = {
         "number": number,
         "words": words[:_LONGEST_WORDS],

@@ -11,7 +11,7 @@ from itertools import pairwise
 from retrieval.text.extracted import Section
 from retrieval.text.sentences import strip_range
 
-# Number of characters in a part of the HTML. A browser lays out only the parts near the window.
+# Characters in a part of the HTML. A browser lays out only the parts near the window.
 PART_CHARACTERS = 12_000
 _LINES_IN_PART = 200
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -65,9 +65,9 @@ class HtmlWriter:
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Write lines of code with their numbers, in parts of _LINES_IN_PART lines.
+    """Write lines of code with their numbers, in parts. Line n has the id ``Ln``.
 
-    Line n has the id ``Ln``. ``line_label`` is the label for screen readers.
+    ``line_label`` is the label for screen readers.
     """
     position = 0
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):
@@ -137,17 +137,13 @@ def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, i
     """Return the range from the query parameters ``start`` and ``end``; None if it is invalid or only white space."""
     if not (start and end and start.isdecimal() and end.isdecimal()) or max(len(start), len(end)) > 12:
         return None
-    # The page scrolls to the first character, which must not be white space.
+    # The page scrolls to the first character.
     first, last = strip_range(text, int(start), min(int(end), len(text)))
     return (first, last) if first < last else None
 
 
 def unwrap_lines(text: str, sections: Iterable[Heading] = ()) -> str:
-    """Replace line ends within paragraphs by spaces. Offsets do not change.
-
-    A line end is within a paragraph if the line is nearly as long as the longest lines, and the next line is not empty,
-    a heading or a list item.
-    """
+    """Replace line ends within paragraphs by spaces. Offsets do not change."""
     lines = text.split("\n")
     lengths = sorted(len(line) for line in lines if line.strip())
     if not lengths:

@@ -135,7 +135,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         "facts": list_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
-        # Other schemes, such as javascript:, could run code in the browser.
+        # Other schemes, such as javascript:, could run code.
         "web_address": found.url if found.url.startswith(("https://", "http://")) else "",
     }
     readable = Document.objects.readable_by(request.user)
@@ -214,11 +214,11 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
         if data is None:
             source = find_document_file(found)
-            # This request waits without a database connection, which other requests can use.
+            # The database connection is not needed while this request waits.
             release_connections()
             data = pdf_pages.draw_picture(source, number, get_page_picture_folder(), found.content_hash)
         response = HttpResponse(data, content_type="image/webp")
-        # After a user has lost the right to read the document, the browser may show the picture for an hour.
+        # The browser may show the picture for an hour after a user has lost the right to read it.
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
@@ -252,7 +252,7 @@ def _get_document(request: HttpRequest, document_id: int) -> Document:
 
 
 def download(request: HttpRequest, document: Document) -> HttpResponseBase:
-    """Send the file as a download. It is never shown in the browser, because its content is untrusted.
+    """Send the file as a download, because its untrusted content must not run in the browser.
 
     Raises: Http404 if the file is missing.
     """
@@ -273,7 +273,7 @@ def _send_file(
     name = PurePath(document.source.replace("\\", "/")).name or f"document-{document.pk}"
     response: Any
     if isinstance(request, ASGIRequest):
-        # An ASGI server would read a FileResponse completely before it sends anything.
+        # An ASGI server would read a whole FileResponse before it sends anything.
         response = StreamingHttpResponse(_read_blocks(file), content_type=media_type)
         response._resource_closers.append(file.close)
         response["Content-Length"] = document.file.size

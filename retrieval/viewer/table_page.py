@@ -19,7 +19,7 @@ LONGEST_FILTER = 200
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """A column of a shown table: its name, the filter that the user typed, and the URL that sorts by it."""
+    """A column of a shown table: name, the filter that the user typed, and the URL that sorts by it."""
 
     name: str
     field: str
@@ -33,8 +33,8 @@ class ColumnHead:
 def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, object]:
     """Return the variables of the template that shows a table.
 
-    ``query`` may contain a filter for each column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for
-    highest first), and the page (``page``, from 1). ``problem`` names the columns whose filters are invalid.
+    ``query`` may contain filters by column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest
+    first), and the page (from 1). ``problem`` names the columns with invalid filters.
     """
     known = load_known_table(table)
     typed = {f"c{at}": _read_typed(query, f"c{at}") for at in range(len(known.columns))}

@@ -1,4 +1,4 @@
-"""Copy documents with their passages and vectors to another collection, so that they need not be read again."""
+"""Copy documents with their passages and vectors to another collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.index.chunk_writer import (
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
-# Columns that are not copied. They belong to the row itself, or to the job that reads the document.
+# Columns that are not copied.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [
     str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
@@ -31,9 +31,7 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
     """Copy ``documents`` into ``collection``, in one transaction. They replace its documents with the same sources.
 
-    A document or passage that ``collection`` already has keeps its id there, so that citations stay valid. A document
-    that was not read yet is read in its new collection. All ``documents`` must be of one collection, which has the same
-    text-search configuration as ``collection``.
+    All ``documents`` must be of one collection with the same text-search configuration.
     """
     if not documents:
         return
@@ -56,10 +54,7 @@ def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parame
 
 
 def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
-    """Copy the rows of the documents ``ids``, and of the archives or mails that contain them.
-
-    Return a mapping of each of ``ids`` to the id of its copy.
-    """
+    """Copy the rows of documents and of their parents. Return a mapping of each of ``ids`` to the id of its copy."""
     taken = [
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
@@ -107,16 +102,15 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
-        """,  # only names of columns are inserted
+        """,
         counterparts,
     )
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Copy the chunks (passages) of documents, and their vectors, to the documents' copies in ``collection``.
+    """Copy the passages of documents, and their vectors, to the documents' copies in ``collection``.
 
-    ``counterparts`` maps the id of each document to the id of its copy. A chunk of the copy that is equal keeps its id.
-    Must run before the texts are copied, because their rows say whether the chunks were made in the same way.
+    ``counterparts`` maps the documents' ids to the ids of the copies. Call it before the texts are copied.
     """
     statistics = lock_statistics(collection.pk)
     rows = _execute_for_pairs(
@@ -187,7 +181,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_others(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the chunks of the documents that are not in ``kept``. Return the id and length of each copy."""
+    """Copy the passages of documents that are not in ``kept``. Return the id and length of each copy."""
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting

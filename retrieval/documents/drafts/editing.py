@@ -35,10 +35,7 @@ def find_reason_not_to_change(collection: Collection) -> str:
 
 
 def find_reason_not_to_add(collection: Collection) -> str:
-    """Return why no source may add documents to the collection now, as a sentence; empty if a source may.
-
-    Unlike the reason of ``find_reason_not_to_change``, it does not advise to work in a draft, because a source cannot.
-    """
+    """Return why no source may add documents to the collection now, as a sentence; empty if a source may."""
     reason = find_reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:
         return reason
@@ -49,9 +46,9 @@ def find_reason_not_to_add(collection: Collection) -> str:
 
 @contextmanager
 def lock_for_change(*collection_ids: int) -> Iterator[None]:
-    """Run a transaction during which no draft of these collections can begin or be published.
+    """Lock these collections, so that no draft of them can begin or be published during the transaction.
 
-    Raises: DocumentRejected if the documents of a collection may not be changed. The block then does not run.
+    Raises: DocumentRejected if the documents of a collection may not be changed.
     """
     with transaction.atomic():
         rows = Collection.objects.select_for_update(no_key=True).filter(pk__in=collection_ids)

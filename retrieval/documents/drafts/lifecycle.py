@@ -1,8 +1,4 @@
-"""Begin, publish and discard drafts.
-
-A draft is a working copy of a collection's documents, which is published as a whole. While a collection has an open
-draft, or a check of its documents before publication (a gate), only a draft can change them.
-"""
+"""Begin, publish and discard drafts: working copies of a collection's documents, which are published as a whole."""
 
 from __future__ import annotations
 
@@ -33,20 +29,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
-# A working copy's slug is the first _SLUG_LENGTH characters of the collection's slug, "-draft-", and the draft's
-# number. Its name has at most _NAME_LENGTH characters.
+# A working copy's slug begins with this many characters of the collection's slug.
 _SLUG_LENGTH, _NAME_LENGTH = 36, 200
 DOCUMENTS_A_STEP = 100
 
 
 class DraftRefused(RagsiteError):
-    """An error: the draft cannot be created, published or discarded now. The admin reads the message."""
+    """An error: the draft cannot be created, published or discarded now. Its message is shown to the admin."""
 
 
 def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """Create a draft of the collection. A worker then copies the documents into it.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are not read yet.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has unread documents.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -62,7 +57,7 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
             name=mark % collection.name[: _NAME_LENGTH - len(mark)],
             description=collection.description,
             text_search_configuration=collection.text_search_configuration,
-            # The rights to a working copy are those of its collection, so its own visibility does not count.
+            # A working copy has the rights of its collection, so its own visibility does not count.
             visibility=Visibility.GRANTED,
         )
         draft.save(update_fields=["working_copy"])
@@ -73,15 +68,12 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    Gates are checks that may object to a publication. ``override`` is a reason to publish in spite of objections, and
-    is recorded. If a document changes before the worker begins, the publication is cancelled. Raises: DraftRefused if
-    the draft is not open, has no change, or has documents that are being read; PublicationRefused for an objection
-    without ``override``.
+    ``override`` is the reason to publish in spite of objections. Raises: DraftRefused if the draft cannot be published
+    now; PublicationRefused for an objection without ``override``.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
-        # Writers lock the same rows. So all earlier writers have finished here, and all later writers see the status
-        # PUBLISHING.
+        # Writers lock the same rows: earlier writers have finished here, later writers see the status PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _require_read(draft.working_copy)
         if not find_draft_changes(draft):
@@ -126,10 +118,9 @@ def discard_draft(draft: Draft) -> Draft:
 
 
 def resume_draft(draft_id: int) -> Draft | None:
-    """Continue to copy, publish or delete the draft until this is done. Return None if there was nothing to do.
+    """Copy, publish or delete the draft, as its status says. Return None if there was nothing to do.
 
-    An error is stored in the draft's row. Copying and deleting are tried again. A failed publication is cancelled, and
-    the admin sees the error.
+    An error is stored in the draft's row.
     """
     draft = _lease_draft(draft_id)
     if draft is None:
@@ -189,7 +180,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     """Replace the collection's documents; return False if one has changed since the admin asked for the publication."""
     collection = draft.collection
     list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
-    # Locks are taken in the same order as in ingestion, to avoid deadlocks: first documents, then statistics.
+    # Locks are taken in the order of ingestion, to avoid deadlocks: documents before statistics.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
     lock_statistics(collection.pk)
@@ -212,7 +203,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _clear_next(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader searches a working copy, so its statistics are reset at once instead of chunk by chunk.
+        # No reader searches a working copy, so its statistics are reset at once.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -235,7 +226,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The documents that differ between a draft and its collection, as sorted sources (names of files)."""
+    """The documents that differ between a draft and its collection, as sorted sources."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -246,7 +237,7 @@ class Changes:
 
 
 def find_draft_changes(draft: Draft) -> Changes:
-    """Return the differences between working copy and collection; none if the working copy was deleted."""
+    """Return the differences between working copy and collection; none after the working copy was deleted."""
     if draft.working_copy_id is None:
         return Changes()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
@@ -268,7 +259,7 @@ def read_versions(draft: Draft) -> list[int]:
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return for each document, by its source, a hash of all content that readers can see or find."""
+    """Return for each document, by its source, a hash of all that readers can see or find."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -1,4 +1,4 @@
-"""Convert an uploaded file to text in canonical form, with the offsets of headings, pages and blocks."""
+"""Convert an uploaded file to text, with the offsets of headings, pages and blocks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ from retrieval.text.extracted import (
 __all__ = ["ExtractedText", "ExtractionLimits", "Page", "Section", "Span", "extract"]
 
 _DEFAULT_LIMITS = ExtractionLimits()
-# libxml2's error code for exhausted memory. lxml raises a syntax error with this code.
+# libxml2's error code for exhausted memory.
 _XML_NO_MEMORY = 2
-# Formats whose text is compared with the XML of the file, to find words that the extractor lost. All other extractors
-# find lost words themselves.
+# Formats whose text is compared with the XML of the file, to find lost words.
 _CONTAINERS = frozenset({DOCX, PPTX, ODT, ODP, EPUB, XLSX})
 _WORD = re.compile(r"\w")
 
@@ -44,10 +43,9 @@ def extract(
 ) -> ExtractedText:
     """Return the text and the structure of a file.
 
-    The content decides the format, for text the extension of ``filename``. ``recognised`` maps the numbers of pages
-    that OCR has read to their text. Scanned pages without OCR are listed in ``unread_pages``. Time and memory are not
-    limited here, so use :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox` for untrusted files.
-    Raises: DocumentRejected if the file has no searchable text or exceeds ``limits``.
+    ``recognised`` maps numbers of pages to the text from OCR. For untrusted files, use
+    :func:`retrieval.documents.extraction.sandboxed.extract_in_sandbox`. Raises: DocumentRejected if the file has no
+    searchable text or exceeds ``limits``.
     """
     name = printable_name(filename)
     if not data:

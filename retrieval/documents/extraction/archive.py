@@ -30,10 +30,9 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Raise DocumentRejected if an archive is not safe to parse.
+    """Raise DocumentRejected if an archive is too large when unpacked, encrypted, or contains ``refused``.
 
-    It may be too large when unpacked, be encrypted, or have XML that contains the declaration ``refused``. ``program``
-    is the name of the program that writes such files.
+    ``refused`` is a declaration in XML, ``program`` the name of the program that writes such archives.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
@@ -81,7 +80,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root element of XML. Characters with names in HTML, such as &eacute;, are replaced first."""
+    """Return the root element of XML. Characters may have names of HTML, such as &eacute;."""
     encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -96,7 +95,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 class Members:
     """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
-    Raises: DocumentRejected from :meth:`add` if there are too many files, or if their total size is too large.
+    Raises: DocumentRejected from :meth:`add` if the files are too many or too large.
     """
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
@@ -118,7 +117,7 @@ class Members:
         return tuple(part for found in parts for part in found)
 
     def add(self, name: str, data: bytes) -> None:
-        """Add a file. If its format is not supported, only its name is recorded as left out."""
+        """Add a file, or only record its name if its format is not supported."""
         path = clean_member_name(name)
         if not path or not data:
             return
@@ -189,8 +188,7 @@ def decode_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # The field also contains a checksum of the plain name. If it differs, the file was renamed later, and the name
-        # in the field is out of date.
+        # A wrong checksum of the plain name shows that the file was renamed later.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]

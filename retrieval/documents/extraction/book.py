@@ -95,8 +95,7 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The first entry of a file names the whole file. A dict keeps the last entry of a key, so the order is
-        # reversed.
+        # The first entry of a file names the whole file, but a dict keeps the last entry of a key.
         yield from reversed(
             [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
         )
@@ -104,7 +103,7 @@ def _read_contents(
 
 def _read_chapter(data: bytes, path: str, title: str) -> str:
     try:
-        # An HTML parser would take all text after an empty <title/> as the title, so an XML parser is tried first.
+        # An HTML parser would take all text after an empty <title/> as the title.
         root: etree._Element | None = parse_xml(data)
         assert root is not None
         for element in root.iter(etree.Element):

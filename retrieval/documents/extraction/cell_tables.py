@@ -42,8 +42,8 @@ class NameSpan(NamedTuple):
 class CellTable(NamedTuple):
     """The rows of a sheet, divided into the parts of a table.
 
-    ``titles`` are the lines above the header. ``totals`` are rows of sums, and lines below the table. An empty
-    ``header`` means that the rows are running text and no table.
+    ``titles`` are the lines above the header, ``totals`` the rows of sums and the lines below. If ``header`` is empty,
+    the rows are running text.
     """
 
     titles: list[str]
@@ -57,13 +57,9 @@ class CellTable(NamedTuple):
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
-    """Return the parts of the table in ``rows``.
-
-    ``head`` are the first rows (at most ``HEAD``) with the types of their cells.
-    """
+    """Return the parts of the table in ``rows``. ``head`` are the first rows with the types of their cells."""
     first, last = _find_names(head, list(spans))
-    # In a CSV file, a title with a comma is split into two cells, and the second begins with a space. After joining
-    # them, there are two spaces where the comma was.
+    # A comma in a title of a CSV file has split it into two cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
     width = len(head[0])
@@ -117,7 +113,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 
 
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the indexes of the first row of column names and of the row after the last; equal if there is none."""
+    """Return the indexes of the first row of column names and of the row after them; equal if there is none."""
     width = len(head[0])
     if width == 1:
         return 0, 0
@@ -157,14 +153,12 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    # A row of numbers has no column names, unless one is a period such as a year.
     is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
     if len(row) == 2:
         sides = [[each[column] for each in (row, *below)] for column in (0, 1)]
-        # Column names are no sentences, and are not repeated in the rows below.
         if any(_are_sentences(cells) or (cells[0].text and cells[0] in cells[1:]) for cells in sides):
             return False
     columns = [column for column, cell in enumerate(row) if cell.is_value]

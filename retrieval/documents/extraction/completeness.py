@@ -9,19 +9,18 @@ from collections import Counter
 # Chinese and Japanese have no spaces between words, so each character counts as a word.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
-# Soft hyphens, combining marks and direction marks, which are removed before words are compared.
+# Soft hyphens, combining marks and direction marks.
 _MARK = re.compile(
     "[\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
 )
-# Most characters to search for joined words, which takes about a second. The remaining words count as lost.
+# At most this many characters are searched for joined words, which takes about a second.
 _MOST_SEARCHED = 2_000_000_000
 
 
 def find_lost_words(expected: str, text: str) -> list[str]:
-    """Return the words of ``expected`` that are missing in ``text``, in order. A word may be returned several times.
+    """Return the words of ``expected`` that are missing in ``text``, in order and with repetitions.
 
-    Words are compared after NFKC and in lower case. A word that is only joined or split in one of the texts, as at the
-    end of a line, is not missing.
+    Case is ignored. A word that is only joined or split is not missing.
     """
     words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))
@@ -52,7 +51,7 @@ def _drop_joined(missing: Counter[str], left: Counter[str], words: list[str], fo
         return Counter()
     budget = _MOST_SEARCHED
     lost: Counter[str] = Counter()
-    # Long words come first, because removing a short word would cut a long word that contains it.
+    # Removing a short word would cut a long word that contains it.
     for word in sorted(missing, key=len, reverse=True):
         pieces = rest.split(word, missing[word]) if budget > 0 else [rest]
         rest = " ".join(pieces)

@@ -1,7 +1,4 @@
-"""Find words of an Office file, OpenDocument file or EPUB that are missing in its extracted text. PURE.
-
-All visible text of the XML is compared, whatever the elements, so that words in unknown elements are found too.
-"""
+"""Find words of an Office file, OpenDocument file or EPUB that are missing in its extracted text. PURE."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
 from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
 
-# The XML files that are compared. Cells of sheets are left out: the XML has a number as it is stored, the extracted
-# text as it is shown.
+# The XML files that are compared. Cells of sheets are left out, because their text shows numbers in another form.
 _PARTS = (
     (
         re.compile(r"content\.xml|word/(?:document|document2)\.xml|ppt/slides/[^/]+\.xml|xl/drawings/drawing\d+\.xml"),
@@ -54,10 +50,7 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
 def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return the content of the file that is missing in the extracted text, by kind.
-
-    Charts and diagrams are counted; of other content, words are counted and the first are named.
-    """
+    """Return the content of the file that is missing in the extracted text, by kind."""
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -100,7 +93,6 @@ def _parse(data: bytes, entry: str) -> etree._Element:
 def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
     for kind, pieces in words.items():
         said = "".join(pieces)
-        # Hidden and struck-out words are always reported, even if they also occur elsewhere in the text.
         lost = said.split() if kind in ("hidden", "struck") else find_lost_words(said, text)
         yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
@@ -153,7 +145,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
 
 
 def _is_skipped_on_purpose(element: etree._Element, local: str) -> bool:
-    # A link within the book belongs to a table of contents, which repeats the headings.
+    # Links within the book are a table of contents, which repeats the headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
     if local == "frame":

@@ -25,8 +25,7 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Characters that are removed. PostgreSQL refuses NUL. Soft hyphens and zero-width spaces split words for a search.
-# Direction overrides and tag characters make a reader see other text than a model.
+# PostgreSQL refuses NUL. Some characters split words, others show a reader other text than a model.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -42,16 +41,7 @@ def make_canonical(text: str) -> str:
 def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -> str:
     """Return the text of ``data`` in canonical form.
 
-    The encoding is the first of these that is known:
-
-    1. a byte order mark
-    2. UTF-16, if zero bytes show it
-    3. ``label``; but UTF-8 if that is valid and ``label`` is a single-byte encoding
-    4. the declaration of an HTML file
-    5. UTF-8, also with a few damaged bytes, which become U+FFFD
-    6. a guess
-
-    Raises: DocumentRejected if the bytes are binary data.
+    ``label`` is the declared encoding. Damaged UTF-8 bytes become U+FFFD. Raises: DocumentRejected for binary data.
     """
     text = _decode(data, find_codec(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
@@ -65,7 +55,7 @@ def _decode(data: bytes, declared: str) -> str | None:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    # UTF-16 is tried before UTF-8, because ASCII text in UTF-16 is also valid UTF-8, with a zero after each letter.
+    # ASCII text in UTF-16 is also valid UTF-8, with zeros between the letters.
     if encoding := _detect_utf16(data):
         return data.decode(encoding, errors="replace")
     try:
@@ -93,7 +83,7 @@ def _decode(data: bytes, declared: str) -> str | None:
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
     codec = find_codec(match[1].decode("ascii")) if match else ""
-    # A declaration that can be read as ASCII is not in UTF-16, so one that names UTF-16 is wrong.
+    # A declaration in ASCII that names UTF-16 is wrong.
     return "" if codec.startswith("utf-16") else codec
 
 
@@ -106,15 +96,14 @@ def _detect_utf16(data: bytes) -> str:
 
 
 def _guess(data: bytes) -> str | None:
-    # A few accented letters do not show which Latin encoding is right. Most files come from Windows in Western Europe,
-    # so cp1252 is accepted if all bytes above ASCII are common letters or marks in it.
+    # A few accented letters do not show which Latin encoding is right, and most files come from Windows (cp1252).
     try:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
     if _are_common_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
-    # ISO 8859-15 has the euro sign. In Mac Roman, these letters have codes that mean no letters in other encodings.
+    # ISO 8859-15 has the euro sign. In Mac Roman, these letters have codes that are no letters elsewhere.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
         if _are_common_letters(written, letters):

@@ -1,6 +1,6 @@
 """Convert markup and older office formats to HTML with the library xberg, and read it like a web page.
 
-Only this module imports xberg, which runs without cache, models, OCR and extra threads. ADR 25 explains the choice.
+Only this module imports xberg (see ADR 25).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
 
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
-# Replacements for markup that the library xberg does not understand. Group 1 of a pattern is kept.
+# Replacements for markup that xberg does not understand.
 _PLAINER = {
     LATEX: (
-        # LaTeX: comments outside code and spaces of fixed width are removed; fractions are written with a slash.
+        # LaTeX: comments, spaces of fixed width, fractions.
         (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
         (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
         (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
@@ -109,10 +109,10 @@ def _prepare_text(source: str, media_type: str) -> str:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
-    # LaTeX macros that the document defines are replaced by their text, if they have no arguments.
+    # Macros that the document defines are replaced by their text.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))
-    # A LaTeX chapter that another file includes has no document environment, so one is added.
+    # A chapter that another file includes has no document environment.
     is_whole = "\\begin{document}" in source
     return source if is_whole else f"\\documentclass{{book}}\n\\begin{{document}}\n{source}\n\\end{{document}}\n"
 

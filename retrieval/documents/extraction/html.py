@@ -20,17 +20,15 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, S
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
-# An element with one of these tags is the main content if it has at least this share of the letters outside links. The
-# share is higher for an article, because a page may have several articles.
+# The main content has at least this share of the page's letters outside links.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# If at least this number and this share of the words are outside the main content, they are reported as left out.
+# From this number and share on, words outside the main content are reported as left out.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of elements that belong to the site and not to the page. _LINKED_PART is only used for elements that are
-# mostly links.
+# Class names of elements that belong to the site and not to the page; _LINKED_PART only of mostly linked elements.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -42,18 +40,17 @@ _SITE_PART, _LINKED_PART = (
     )
 )
 _SMALL_PART, _PART_SHARE = 100, 0.2
-# A <noscript> element with fewer words than this usually only says that JavaScript is needed.
+# A shorter <noscript> element usually only says that JavaScript is needed.
 _FEWEST_NOSCRIPT_WORDS = 25
 _NEEDS_SCRIPT = re.compile(r"java-?script", re.I)
 _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# A table that contains another table is only layout if one of its cells has more letters than this.
+# A table with tables in it is only layout if a cell has more letters than this.
 _LONGEST_CELL = 300
-# A definition list becomes a list of items if each definition is shorter than this and has one paragraph.
 _LONGEST_DEFINITION = 1_000
-# A table of contents has at least this many links, and this share of its letters is in links. Its title is at most this
+# A table of contents has at least this many links and this share of its letters in links; its title is at most this
 # long.
 _FEWEST_ENTRIES, _LINKED_SHARE, _LONGEST_CONTENTS_TITLE = 3, 0.85, 30
 _BLOCKS = frozenset(
@@ -68,9 +65,9 @@ _SENTENCE = frozenset(
 _SENTENCE |= HEADINGS.keys()
 # Longest description of a picture within a sentence, such as a key or a smiley.
 _LONGEST_SIGN = 12
-# A button with at least this many words may be a question. "Copy" and "Read more" have fewer words.
+# A button with fewer words is a label, such as "Read more".
 _FEWEST_QUESTION_WORDS = 3
-# A list with more options than this usually contains countries or years, so only the chosen options are written.
+# A longer list usually has countries or years, so only its chosen options are written.
 _MOST_OPTIONS = 20
 _NO_VALUE = frozenset(("hidden", "password", "file", "image", "color", "range"))
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|de|ste|er|re|ème|o|a|º|ª|tm|sm|r|®|™|©)", re.I)
@@ -135,11 +132,8 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
-    """Return the page's root element; None for an empty page.
-
-    Raises: DocumentRejected if the parser would lose words.
-    """
-    # Unclosed tags may nest elements more than 255 levels deep. Without huge_tree, the parser drops the deeper ones.
+    """Return the page's root element; None for an empty page. Raises: DocumentRejected if words would be lost."""
+    # The parser would drop elements below 255 levels if huge_tree were off.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root: etree._Element | None = etree.fromstring(source.encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
@@ -197,15 +191,12 @@ def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
 
 
 def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: float) -> bool:
-    """Return whether an element belongs to the site and not to the page, such as a menu.
-
-    An aside belongs to the page, unless it is mostly links or has a class name of the site's parts.
-    """
+    """Return whether an element belongs to the site and not to the page, such as a menu."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # An id may be made from a heading's text, so it only counts for an element without a heading.
+    # An id may be made from a heading's text, so it does not count beside a heading.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -262,7 +253,7 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_tables_of_contents(root: etree._Element) -> None:
-    """Remove tables of contents, which repeat the headings, and menus: lists of links before the first heading."""
+    """Remove tables of contents and menus: lists of links that repeat the headings, or precede the first heading."""
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
@@ -285,7 +276,6 @@ def _drop_tables_of_contents(root: etree._Element) -> None:
                 dropped.add(element)
                 parent = element.getparent()
                 _drop(element)
-                # If only the title of the table of contents remains in the parent, the parent is removed too.
                 is_rest = parent is not None and parent.tag in ("div", "section", "details", "td")
                 if parent is not None and is_rest and _count_letters(text_of(parent)) <= _LONGEST_CONTENTS_TITLE:
                     _drop(parent)
@@ -336,7 +326,7 @@ def _drop_page_links(root: etree._Element) -> None:
 def _tidy(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
-            # Elements that a table may not contain are moved before it, where a browser shows them.
+            # Browsers show misplaced elements of a table before it.
             table.addprevious(stray)
     _drop_tables_of_contents(root)
     _drop_page_links(root)
@@ -458,7 +448,7 @@ def _read_text_before(element: etree._Element) -> str:
 
 
 def _replace_layout_tables(root: etree._Element) -> None:
-    """Replace tables that are only layout by blocks of text. They contain other tables, or have one column."""
+    """Replace tables that are only layout by blocks of text."""
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()

@@ -1,4 +1,4 @@
-"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox). Attachments become documents of their own."""
+"""Extract e-mails (EML), Outlook messages (MSG) and mailboxes (mbox) with their attachments."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ _PGP_HEADERS = re.compile(r"^-----BEGIN PGP SIGNED MESSAGE-----\n(?:\w+: [^\n]*\
 _PGP_BLOCK = re.compile(
     r"^-----BEGIN PGP (MESSAGE|SIGNATURE|PUBLIC KEY BLOCK)-----\n(?:(?!-----)[^\n]*\n)*-----END[^\n]*", re.M
 )
-# The name of an attachment without the required quotation marks.
+# The name of an attachment without quotation marks.
 _BARE_NAME = re.compile(r"\b(?:file)?name\s*=\s*([^\s\";][^\";\r\n]*)", re.I)
-# In a mailbox, such a line with sender and time precedes each message.
+# The line before each message of a mailbox.
 _MAILBOX_MARK = re.compile(
     rb"(?:\A|(?:(?<=\n\n)|(?<=\n\r\n))(?=[^\r\n]{1,200}\d\d:\d\d))From [^\r\n]{1,200}\r?\n(?=[!-9;-~]+:|>?From )"
 )
 _QUOTED_MARK = re.compile(rb"^>(>*From )", re.M)
 _EMLX_COUNT = re.compile(rb"\A(\d{1,9})[ \t]*\r?\n(?=[!-9;-~]+:)")
 _COMPRESSED = "x-compressed-rtf"
-# A line that ends with a space continues on the next line (RFC 3676), except in quotations and before a signature.
+# A line that ends with a space continues on the next line (RFC 3676).
 _FLOWED = re.compile(r"^(?!>|-- $)(.*) \n(?!>|-- \n)", re.M)
-# Exceptions of the library for TNEF (winmail.dat) if data are damaged.
+# Exceptions of the library for TNEF (winmail.dat).
 _DAMAGED = (
     ArithmeticError,
     AssertionError,
@@ -81,11 +81,10 @@ _POLICY = email.policy.default.clone(
     header_factory=lambda name, value: _registry(name, replace_unknown_encodings(value))
 )
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain-text form with at most this many words that mentions HTML or a browser only refers to the HTML form.
+# A plain-text form with at most this many words may only refer to the HTML form.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# A mail often has a text form and an HTML form. One is enough if it lacks at most this share, or this number, of the
-# words of the other form. Otherwise both are used.
+# One form of a mail (text or HTML) is enough if it lacks at most this share or number of the other's words.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -94,14 +93,14 @@ _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
 def extract_mail(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    # Apple Mail writes the length of the message before it, and notes of its own after it.
+    # Apple Mail adds the length before the message, and notes after it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
     return _write_mail(_parse(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the messages in the mailbox, each of which becomes a document; for one message, its text."""
+    """Return a list of the mailbox's messages, which become documents; for one message, its text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -161,7 +160,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def find_shown(self, message: EmailMessage) -> None:
-        """Record which attachments the HTML form of the mail shows, such as logos. They do not become documents."""
+        """Record attachments that the HTML form shows, such as logos. They do not become documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -228,7 +227,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Add the text form or HTML form of the mail: the one with most words, or both if each lacks many words."""
+        """Add the text form or the HTML form of the mail, or both if they differ much."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -373,9 +372,9 @@ def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # For addresses that are separated by semicolons, the library returns only the first.
+        # The library returns only the first of addresses that are separated by semicolons.
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
-    except (ValueError, IndexError, AttributeError):  # the library's parsers raise these for damaged headers
+    except (ValueError, IndexError, AttributeError):  # raised for damaged headers
         text = raw
     return " ".join(make_canonical(text).split())
 
@@ -444,7 +443,7 @@ def _decode(value: str) -> str:
 
 
 def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[str]]:
-    """Return an Outlook message as an EmailMessage, and the names of attachments that it only links to."""
+    """Return an Outlook message as an EmailMessage, and the names of linked attachments."""
     mail = EmailMessage()
     for name, value in _read_headers(message).items():
         if value:
@@ -481,7 +480,7 @@ def _decompress(rich: bytes) -> bytes:
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:
-        # the library raises only this general exception
+        # the library has only this general exception
         raise DocumentRejected("message.rtf is damaged.") from error
 
 

@@ -1,4 +1,4 @@
-"""Find the headings of Markdown, and the blocks that a passage should contain whole. PURE."""
+"""Find the headings of Markdown, and the blocks that should not be split. PURE."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def build_markdown_text(text: str, title: str = "", media_type: str = "") -> Ext
 
 
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
-    """Return the ``key: value`` lines of YAML or TOML front matter, and the offset of the text after them.
+    """Return the ``key: value`` lines of front matter, and the offset of the text after them.
 
-    Nested values, lists and multi-line strings are left out.
+    Nested and multi-line values are left out.
     """
     match = _FRONT_MATTER.match(text)
     if not match or not (match[2] or "").strip():
@@ -55,7 +55,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
 def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list[Span]]:
     """Return the headings of Markdown ``text`` after ``body_start``, and the blocks that a passage must not split."""
     parser = MarkdownIt("commonmark").enable("table")
-    # The parser's inline pass is not needed, and would double the time.
+    # The parser's inline pass would double the time.
     parser.core.ruler.disable(["inline", "text_join"])
     tokens = parser.parse("\n" * text.count("\n", 0, body_start) + text[body_start:])
     starts = find_line_starts(text)
@@ -75,7 +75,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """Return the title: the only heading of the highest level, or a heading of level 1 at the start; otherwise ""."""
+    """Return the title: the only heading of the highest level, or a first heading of level 1; otherwise ""."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

@@ -1,7 +1,6 @@
 """Format cell values as spreadsheet programs show them. PURE.
 
-The result does not depend on the locale: it has a decimal point, no thousands separator, and days as YYYY-MM-DD. A
-negative number has a minus, even if the program shows it in brackets or red. Zero is written as a digit.
+The result does not depend on the locale: a decimal point, no thousands separator, a minus, days as YYYY-MM-DD.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-# The parts of a number format: quoted or escaped text; a space; a colour, condition or currency; a placeholder for
-# digits or a part of a date; any other character.
+# The parts of a number format: text, a space, a colour or condition, placeholders, any other character.
 _TOKEN = re.compile(
     r'"([^"]*)"|\\(.)|([_*].)|\[([^\]]*)\]'
     r"|(General|AM/PM|A/P|E[+-]|y+|e+(?![+-])|m+|d+|h+|s+(?:\.0+)?|[0#?@%.,/;])|(.)",
@@ -39,7 +37,7 @@ _CONTEXT = Context(prec=400)
 
 
 class _Token(NamedTuple):
-    """A part of a spreadsheet's number format. The ``kind`` "elapsed" is a duration, which may exceed 24 hours."""
+    """A part of a spreadsheet's number format. The ``kind`` "elapsed" is a duration."""
 
     kind: str
     words: str
@@ -76,7 +74,7 @@ def show_value(value: object, number_format: str = "") -> str:
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
-        # The format shows zero without a digit, for example as a dash. Zero is then shown like a positive number.
+        # The format shows zero without a digit, for example as a dash.
         return _show_number(value, sections[0].tokens)
     if value >= 0 or not re.search("[1-9]", shown):
         return shown
@@ -87,7 +85,7 @@ def show_value(value: object, number_format: str = "") -> str:
 
 
 def show_number(value: float) -> str:
-    """Return a number with at most fifteen digits, because spreadsheets store no more."""
+    """Return a number with at most fifteen digits, as in spreadsheets."""
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     words = f"{value:.15g}"
@@ -135,8 +133,8 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Text in the format is replaced by private-use characters, so that the patterns below find only placeholders.
-    # Digits stay, because they may be the denominator of a fraction.
+    # Private-use characters replace text, so that the patterns below find only placeholders. Digits stay: they may be a
+    # denominator.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -193,8 +191,7 @@ def _show_whole(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits
-    # The first placeholder takes all digits that have no placeholder of their own. After the first 0 in the format, a
-    # placeholder without a digit shows 0.
+    # The first placeholder takes the remaining digits. After a 0 in the format, missing digits are shown as 0.
     filled = digits.rjust(count)
     pieces = iter([filled[: len(filled) - count + 1], *filled[len(filled) - count + 1 :]])
     first = pattern.find("0")

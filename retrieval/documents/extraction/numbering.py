@@ -47,7 +47,6 @@ class Numbering:
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
             self._read_instance(number)
-        # A list definition without levels names the style that has them.
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
@@ -99,10 +98,7 @@ class Numbering:
         return (num_id, int(level)) if num_id in self._abstract else None
 
     def count(self, paragraph: Any) -> tuple[int, str] | None:
-        """Return the level and number of the next paragraph; None if it is in no list.
-
-        The number of a bullet is empty.
-        """
+        """Return the level and number (empty for a bullet) of the next paragraph; None if it is in no list."""
         place = self.find_place(paragraph)
         if place is None:
             return None
@@ -111,7 +107,7 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list may set its first numbers itself. This happens once, at its first paragraph.
+            # A list sets its first numbers only once.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
@@ -159,7 +155,7 @@ def _write_letters(value: int) -> str:
 
 
 def format_list_number(value: int, form: str) -> str:
-    """Return a number as text in a numbering format of Word, such as "lowerRoman"; digits if the format is unknown."""
+    """Return a number in a numbering format of Word, such as "lowerRoman"; digits for an unknown format."""
     return _FORMS.get(form, str)(value)
 
 

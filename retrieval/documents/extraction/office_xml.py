@@ -1,4 +1,4 @@
-"""Read content that Word and PowerPoint store in the same way: charts, diagrams, equations, superscripts. PURE."""
+"""Read charts, diagrams, equations and superscripts of Word and PowerPoint. PURE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.text.word_lists import fill_in
 Element = etree._Element
 
 _TYPES = "[Content_Types].xml"
-# Content types of templates, slide shows and files with macros, which the libraries refuse.
+# Content types that the libraries refuse: templates, slide shows and files with macros.
 _VARIANT = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.|ms-)"
     rb"(word|excel|powerpoint|wordprocessingml|spreadsheetml|presentationml)"
@@ -32,14 +32,14 @@ _PLAIN_TYPES = {
     b"spre": b"spreadsheetml.sheet",
     b"pres": b"presentationml.presentation",
 }
-# Files in strict OOXML (ISO 29500) use other namespaces, which the libraries cannot read.
+# Strict OOXML (ISO 29500) has other namespaces, which the libraries cannot read.
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/([a-zA-Z]+)/([a-zA-Z]+)")
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 
 
 def convert_to_plain_office(data: bytes) -> bytes:
-    """Return the file with the content types and namespaces of an ordinary document, which the libraries can read."""
+    """Return the file with the content types and namespaces that the libraries can read."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(
@@ -87,10 +87,10 @@ def name(prefixed: str) -> str:
 
 
 def choose_alternatives(root: Element) -> None:
-    """Keep the first choice of each AlternateContent element, and remove the fallback, which has the same words."""
+    """Remove the fallbacks of AlternateContent elements, which repeat the words of the first choice."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        # For an emoji, the choice has a code, and the fallback the character. So the fallback is kept.
+        # For an emoji, only the fallback has the character.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
         choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
@@ -108,11 +108,11 @@ _PAGE_NUMBER = re.compile(fill_in(r"(?:<page_count>|[\d\s/-])++", "documents"), 
 
 
 def is_page_number(words: str) -> bool:
-    """Return whether a line of a header or footer has no words, or only a page number."""
+    """Return whether a line has no words, or only a page number."""
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
 
-# Words which show that a program, and not the author, wrote the description of a picture.
+# Words in descriptions of pictures that a program wrote.
 _MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3
@@ -127,7 +127,7 @@ def describe_picture(description: str | None) -> str:
 
 
 def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
-    """Return the files that are embedded in the document. Objects of other programs are recorded as left out."""
+    """Return the files that are embedded in the document."""
     members = Members(filename, limits)
     seen: set[str] = set()
     for part in parts:
@@ -148,7 +148,7 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
 
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
-    """Return a chart's title and its values as a table: a header, a row for each category, a column for each series."""
+    """Return a chart's title and its values as a table, with a row for each category."""
     titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
@@ -160,7 +160,6 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
         for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
-            # A series whose x values differ from those of the others gets rows of its own.
             behind = max(names) + 1
             own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
         names = {**own, **names}
@@ -207,10 +206,7 @@ _ORDINALS = frozenset("st nd rd th e er re de ste eme ème o a º ª".split())  
 
 
 def write_superscript(before: str, words: str) -> str:
-    """Return superscript ``words`` as plain text, so that they do not change the text ``before``.
-
-    A number or a single letter gets a mark: 10^6, $320^1, Total^a. Other words do not: 1st, Acme™.
-    """
+    """Return superscript ``words`` as plain text: 10^6, $320^1, Total^a, but 1st, Acme™."""
     mark = words.strip()
     if not mark or not before.strip() or before[-1].isspace():
         return words
@@ -220,7 +216,7 @@ def write_superscript(before: str, words: str) -> str:
 
 
 def write_subscript(before: str, words: str) -> str:
-    """Return subscript ``words`` as plain text. A number after a digit gets a mark: 10_2, but H2O."""
+    """Return subscript ``words`` as plain text: 10_2, but H2O."""
     return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
 
 

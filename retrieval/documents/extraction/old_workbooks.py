@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# XML workbooks may use these names for number formats. A format without a name here is used as it is.
+# Names of number formats in XML workbooks.
 _NAMED_FORMATS = {
     "Fixed": "0.00",
     "Standard": "0.00",
@@ -45,7 +45,7 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
         workbook = xlrd.open_workbook(file_contents=data, formatting_info=True, ragged_rows=True, logfile=io.StringIO())
     except MemoryError:
         raise
-    # xlrd may raise any exception. Then another library reads the file.
+    # xlrd may raise any exception. Another library then reads the file.
     except Exception as error:
         if "encrypted" not in str(error):
             return extract_plainly(data, filename, media_type, limits)
@@ -127,7 +127,7 @@ def _get(element: etree._Element, name: str) -> str:
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
     """Yield elements, such as rows, with their numbers from 1.
 
-    An attribute of an element may set its number. The attribute ``extent`` says how many more numbers it takes.
+    ``extent`` is the attribute that says how many more numbers an element takes.
     """
     at = 0
     for element in elements:

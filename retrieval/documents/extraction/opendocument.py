@@ -22,7 +22,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 
-# Skipped elements. They repeat headings, or contain deleted text, comments or the notes of a slide.
+# Skipped elements repeat headings, or contain deleted text, comments or notes of a slide.
 _PASSED_OVER = frozenset(
     map(
         name,

@@ -1,4 +1,4 @@
-"""Add text to OpenDocument paragraphs for list numbers, formulas, charts, form fields and superscripts."""
+"""Add list numbers, formulas, charts, form fields and superscripts to OpenDocument paragraphs as text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Numbers:
 
 
 def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
-    """Add text for formulas, charts and form fields to the paragraphs of a document, and remove hidden text."""
+    """Add text for formulas, charts and form fields to the document, and remove hidden text."""
     raised, lowered, unseen = _find_styles(root)
     for element in list(root.iter(name("text:span"), name("text:p"), name("text:h"))):
         if element.get(name("text:style-name")) in unseen:

@@ -43,7 +43,7 @@ def name(prefixed: str) -> str:
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
 
-# Elements that are skipped: comments, tracked deletions and descriptions of pictures. Tables are read separately.
+# Skipped elements: comments, tracked deletions and descriptions of pictures.
 _NOT_READ = frozenset(
     map(
         name,
@@ -77,7 +77,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 
 def read_words(element: Element) -> str:
-    """Return the element's text with single spaces and line breaks. Footnotes are in parentheses."""
+    """Return the element's text, with footnotes in parentheses."""
     return _SPACES.sub(" ", make_canonical("".join(_read_pieces(element)))).strip()
 
 
@@ -105,7 +105,7 @@ def _read_pieces(element: Element) -> Iterator[str]:
 
 
 def list_rows(table: Element) -> Iterator[Element]:
-    """Return the table's rows, including rows in groups, but not the rows of tables in its cells."""
+    """Return the table's rows, without the rows of tables in its cells."""
     rows = table.iter(name("table:table-row"))
     return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
 
@@ -114,7 +114,7 @@ def read_number(element: Element, what: str) -> int:
     return int(element.get(name(f"table:number-{what}")) or 1)
 
 
-# A file that repeats more cells than this is malicious.
+# More repeated cells than this are an attack.
 _MOST_CELLS = 1_000_000
 _CHART = re.compile(r"Object [^/]*/content\.xml")
 _SHOWN_NUMBER = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?|[.,]\d+")
@@ -187,7 +187,6 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    """Return whether a user hid the row or column. It is not hidden if a filter or a collapsed group hides it."""
     is_collapsed = element.get(name("table:visibility")) == "collapse"
     return is_collapsed and next(element.iterancestors(name(group)), None) is None
 
@@ -224,7 +223,7 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the number in the text ``shown`` that equals ``value``, with a decimal point; empty if none does."""
+    """Return the number in ``shown`` that equals ``value``, with a decimal point; empty if none does."""
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]

@@ -1,4 +1,4 @@
-"""Extract the text of PDF files and pictures, with headings from bookmarks or from the size of fonts."""
+"""Extract the text of PDF files and pictures, with headings from bookmarks or font sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines whose heights on the page differ by at most this many points count as equally high.
+# Lines whose heights differ by at most this many points are equally high.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -49,13 +49,7 @@ _Shape = tuple[str, str]
 
 
 def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
-    """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged.
-
-    Only the two highest and the two lowest lines of a page are checked. A line is removed in two cases:
-
-    - Most pages repeat it. A number in it may increase with the pages.
-    - There is a space between it and the text, most pages have such a line at this height, and a few repeat it.
-    """
+    """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged."""
     if len(pages) < _FEWEST_PAGES:
         return
     seen: Counter[_Shape] = Counter()
@@ -81,9 +75,9 @@ def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the two highest and two lowest lines of a page, with the texts of :func:`_list_comparable_texts`.
+    """Return the two highest and two lowest lines of a page, with their texts for comparison and their heights.
 
-    If a space separates a line from the text, its height on the page follows, otherwise None.
+    The height is None if no space separates the line from the text.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -108,10 +102,7 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 
 
 def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return texts by which lines of different pages are compared: the text, and the text without growing numbers.
-
-    In the second one, the index of the page is subtracted from each number.
-    """
+    """Return texts that a running title has in common on different pages, despite its page numbers."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -124,7 +115,7 @@ def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
     return shapes
 
 
-# If a file has fewer bookmarks, headings that are found in the text are preferred.
+# If there are fewer bookmarks, headings in the text are preferred.
 _FEWEST_BOOKMARKS = 3
 
 _Outline = list[tuple[int, str, int]]
@@ -137,7 +128,7 @@ def extract_pdf(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of a PDF. For pages in ``recognised``, the text of OCR replaces the file's own.
+    """Return the text of a PDF. For pages in ``recognised``, OCR's text replaces the file's own.
 
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
@@ -175,7 +166,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a PDF file for a block. Only one thread of a process may do this, because pdfium is not thread-safe."""
+    """Open a PDF file for a block. Use it in one thread only, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -270,7 +261,7 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of the ``recognised`` pages of a picture. A TIFF file may have several pages."""
+    """Return the text of the ``recognised`` pages of a picture."""
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

@@ -33,7 +33,7 @@ _INVISIBLE = 3
 class Added:
     """Collects the content of a PDF outside the text of its pages. Create it before a page is loaded.
 
-    Attached files are added to ``members``, unless it is None.
+    Attached files are added to ``members``.
     """
 
     def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
@@ -42,7 +42,7 @@ class Added:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # An object in nested forms does not name its layer. So in a file with layers, each object is checked.
+        # Objects in nested forms do not name their layer, so each object is checked.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -64,7 +64,7 @@ class Added:
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Insert the values of form fields, and drawn notes, into the lines of ``printed`` at their positions."""
+        """Insert values of form fields, and drawn notes, into the lines of ``printed``."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:

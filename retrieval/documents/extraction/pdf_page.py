@@ -19,17 +19,16 @@ from retrieval.documents.extraction.ruled_tables import RuledLines, gather_rules
 # Codes of pdfium for a hyphen at the end of a line.
 _MARKED_HYPHENS = (0x02, 0xFFFE)
 _LINE_ENDS = (0x0A, 0x0D)
-# Codes of ligatures in TeX fonts without a map to Unicode: encoding OT1, then T1.
+# Codes of ligatures in TeX fonts without a map to Unicode (encodings OT1 and T1).
 _TEX_LIGATURES = {0x0B: "ff", 0x0C: "fi", 0x0D: "fl", 0x0E: "ffi", 0x0F: "ffl"} | {
     0x1B: "ff", 0x1C: "fi", 0x1D: "fl", 0x1E: "ffi", 0x1F: "ffl"
 }  # fmt: skip
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
-# A gap of at least this many line heights separates parts of a line.
+# Least gap between parts of a line, in line heights.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# All in heights of the other characters of the line. A superscript or subscript is at most _MARK_SIZE high. A
-# superscript is at least _RAISED above the base line, a subscript at least -_LOWERED below it. The base line is
-# _DESCENT above the lower side of a character's box.
+# In heights of the line's other characters: the largest height of a mark (superscript or subscript), its least distance
+# from the base line, and the height of the base line above a box's lower side.
 _MARK_SIZE = 0.85
 _RAISED, _LOWERED = 0.12, -0.04
 _DESCENT = 0.2
@@ -67,8 +66,8 @@ class _Writer:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
-        # ``_marks`` has 1 for each superscript, -1 for each subscript, and 0 for each other character. ``_base`` is the
-        # last character that is neither.
+        # ``_marks`` has 1 for each superscript, -1 for each subscript, otherwise 0. ``_base`` is the last character
+        # without a mark.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -77,7 +76,7 @@ class _Writer:
 
     def add(self, character: str, box: Box, index: int) -> None:
         mark = self._find_mark((box, index), self._base) if self._boxes else 0
-        # Small characters before a larger one are the number of a footnote, at the start of the note.
+        # Small characters at the start of a note are its number.
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
             self._marks, self._base = [1] * len(self._marks), (box, index)
             self.has_space = True
@@ -94,8 +93,7 @@ class _Writer:
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, numbers run from left to right. So the first digit of a number is further
-                # left than the next character would be.
+                # In text from right to left, the first digit of a number is further left than the next character.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -176,11 +174,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """Return the text of a line, and the boxes of its characters.
-
-    A superscript is written as ``^1`` if it would change the word or number before it, a subscript number after a digit
-    as ``_1``.
-    """
+    """Return the text of a line with marks (``^1``, ``_1``), and the boxes of its characters."""
     if not any(marks):
         return "".join(characters), list(boxes)
     text: list[str] = []
@@ -209,7 +203,7 @@ def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequenc
 
 
 def read_page(page: Any) -> PrintedPage:
-    """Return the page with its lines in the order of the file. This may not be the reading order."""
+    """Return the page with its lines in the order of the file, which may not be the reading order."""
     left, bottom, right, top = page.get_bbox()
     size = max(right - left, 1.0), max(top - bottom, 1.0)
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
@@ -237,7 +231,7 @@ def read_page(page: Any) -> PrintedPage:
             if not code or 0xD800 <= code < 0xE000:
                 continue
             is_hyphen = code in _MARKED_HYPHENS
-            # For a font without a height, pdfium returns the box of the drawn character.
+            # If the font has no height, pdfium returns the box of the drawn character.
             if not pdfium_c.FPDFText_GetLooseCharBox(textpage, index, byref(loose)):
                 continue
             x1, y1, x2, y2 = loose.left, loose.bottom, loose.right, loose.top
@@ -261,7 +255,7 @@ def read_page(page: Any) -> PrintedPage:
 
 
 def _measure_angle(textpage: Any, index: int) -> int:
-    """Return how many degrees the page must be turned clockwise to make the character upright."""
+    """Return how many degrees clockwise make the character upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
@@ -286,9 +280,9 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def needs_ocr(page: Any, printed: PrintedPage) -> bool:
-    """Return whether a page needs OCR: it is a scan, or has drawn letters, or fonts whose text cannot be read.
+    """Return whether a page needs OCR: it is a scan, or its letters are drawn or cannot be read.
 
-    In the last case, its lines are removed from ``printed``.
+    Unreadable lines are removed from ``printed``.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -297,7 +291,7 @@ def needs_ocr(page: Any, printed: PrintedPage) -> bool:
     letters = sum(map(str.isalnum, text))
     if letters < _FEWEST_LETTERS:
         return bool(pdfium_c.FPDFPage_CountObjects(page) > 0)
-    # A page with few letters is a scan if a picture covers it. The letters may be only a stamp.
+    # The few letters on a scan may be a stamp.
     images = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3) if letters < _STAMPED_LETTERS else ()
     sides = (image.get_bounds() for image in images)
     smallest = _WHOLE_PAGE * printed.width * printed.height
@@ -307,14 +301,13 @@ def needs_ocr(page: Any, printed: PrintedPage) -> bool:
 def _is_garbled(text: str, unmapped: float) -> bool:
     """Return whether a text has no words, because the font's map of characters is missing or wrong.
 
-    ``unmapped`` is the share of characters that this map lacks. Only for Latin letters, words are checked. None of
-    2,000 readable pages was judged as garbled.
+    ``unmapped`` is the share of characters that the map lacks.
     """
     signs = "".join(text.split())
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Product codes and gene sequences are readable text: capitals, digits, or few different letters.
+    # Product codes and gene sequences are readable text.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -28,7 +28,6 @@ def extract_plain(data: bytes, filename: str, media_type: str, limits: Extractio
     if media_type == RST or (sections and has_markup(text)):
         return build_markdown_text(to_markdown(text), media_type=RST)
     sections = sections or find_unmarked_headings(text)
-    # A heading is the text's title if it is at the start.
     is_named = sections and not text[: sections[0].start].strip() and not sections[0].title[0].isdigit()
     return ExtractedText(text, title=find_title(sections) if is_named else "", sections=sections)
 
@@ -46,10 +45,7 @@ def _read_xml(data: bytes) -> str:
 
 
 def find_underlined_headings(text: str) -> list[Section]:
-    """Return the underlined headings.
-
-    The first character used for underlines means level 1, the next new one level 2, and so on.
-    """
+    """Return the underlined headings. The first character used for underlines means level 1, the next new one 2."""
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []
@@ -67,11 +63,7 @@ def find_underlined_headings(text: str) -> list[Section]:
 def find_unmarked_headings(text: str) -> list[Section]:
     """Return the likely headings of text without markup; none if they are inconsistent.
 
-    A heading is a line between blank lines, of one of these kinds:
-
-    - numbered, if the numbers count up from 1
-    - in capitals, if there are at least two such lines
-    - after two blank lines, if there are at least three such lines
+    Headings are numbered, in capitals, or after two blank lines.
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]

@@ -1,4 +1,4 @@
-"""Convert PowerPoint files (PPTX) to one page per slide, with title, lists, tables, charts, diagrams and notes."""
+"""Convert PowerPoint files (PPTX) to one page per slide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from retrieval.documents.extraction.office_xml import (
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
 
-# Shapes whose tops differ by at most this (in EMU) are read from left to right.
+# Shapes whose tops differ by at most this (in EMU) are in one row.
 _SAME_HEIGHT = 300_000
 _LISTS = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
 _FURNITURE = frozenset({PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.HEADER})

@@ -19,8 +19,10 @@ Box = tuple[float, float, float, float]
 class PrintedLine:
     """A printed line of a page, or a part of one between wide gaps.
 
-    ``boxes`` has one box for each character of ``text``. ``size`` is the font size in points. If ``follows`` is true,
-    the part is in the same row as the part before it. If ``is_row`` is true, the text is a table row in Markdown.
+    - ``boxes`` has a box for each character.
+    - ``size`` is the font size in points.
+    - ``follows``: the part is in the same row as the part before it.
+    - ``is_row``: the text is a table row in Markdown.
     """
 
     text: str
@@ -56,7 +58,7 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    - ``width`` and ``height`` are in points, after the page was turned so that its text is upright.
+    - ``width`` and ``height`` are in points, after the page was turned upright.
     - ``turned`` is how many degrees a viewer turns this upright page clockwise.
     - ``unmapped`` is the share of characters that the PDF does not map to Unicode.
     - ``controls`` is the share of control characters.
@@ -74,7 +76,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Return the box after the page was turned clockwise. ``width`` and ``height`` are those of the turned page."""
+    """Return the box after the page was turned clockwise. ``width`` and ``height`` are the turned page's."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -114,8 +116,7 @@ _LONGEST_ENDING = 4
 def is_compound_hyphen(before: str, cut: re.Match[str], rest: re.Match[str]) -> bool:
     """Return whether the hyphen at the end of a line belongs to a compound word, so that it must be kept.
 
-    ``before`` is the line, ``cut`` the match of its last word, and ``rest`` the match at the start of the next line. No
-    program breaks a word that already has a hyphen, or a word after its first letter, or between two equal vowels.
+    ``before`` is the line, ``cut`` the match of its last word, ``rest`` the match at the start of the next line.
     """
     part, goes_on = cut[1], rest[0]
     return (
@@ -132,7 +133,7 @@ _LINE_HEIGHT = 14.0
 
 
 def insert_text_at(lines: list[PrintedLine], text: str, box: Box) -> None:
-    """Insert ``text`` into the line at the height of ``box``. Without such a line, it becomes a line of its own."""
+    """Insert ``text`` into the line at the height of ``box``, or else as a line of its own."""
     rows = [row for row in map(str.strip, re.split(r"[\r\n]++", text)) if row]
     height = min(_LINE_HEIGHT, (box[3] - box[1]) / len(rows)) if len(rows) > 1 else box[3] - box[1]
     for at, row in enumerate(rows):
@@ -172,29 +173,25 @@ def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 
 def _find_word_start(line: PrintedLine, left: float) -> int | None:
-    """Return the index of the first word to the right of the position ``left``; None if a word covers the position.
-
-    The index is 0 if ``left`` is outside the line.
-    """
+    """Return the index of the first word right of ``left``, or 0 outside the line; None within a word."""
     if not line.left < left < line.right:
         return 0
     at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))
     return at if line.text[at - 1 : at] == " " else None
 
 
-# Running titles are within this share of the page's height from its top or bottom. In many files, they come before or
-# after all other lines of the page.
+# Running titles are within this share of the page's height from its top or bottom.
 _EDGE = 0.08
 _FEWEST_LINES, _FEWEST_SHORT = 4, 3
 _PROSE_CHARACTERS = 15
 _MOST_CROSSING = 0.5
-# Largest distance between a line and the next line of its column, in font sizes.
+# Largest distance between lines of a column, in font sizes.
 _CLOSE = 2.5
 _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """Return ``lines`` in reading order. Parts of a row are joined, unless they are in different columns."""
+    """Return ``lines`` in reading order. Parts of a row are joined, but not across columns."""
     return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
 
 
@@ -224,7 +221,7 @@ def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
 
 
 def _find_gutter(lines: Sequence[PrintedLine]) -> float | None:
-    """Return the x position of the gap after the first column of text; None if the page has one column."""
+    """Return the x position of the gap after the first column; None if the page has one column."""
     prose = [line for line in lines if len(line.text) >= _PROSE_CHARACTERS]
     best: tuple[int, float] | None = None
     for left in {round(line.left) for line in prose}:
@@ -278,7 +275,7 @@ def _is_prose(column: Sequence[PrintedLine]) -> bool:
     left, right = min(line.left for line in column), max(line.right for line in column)
     full = [line for line in column if line.right - line.left > 0.8 * (right - left)]
     goes_on = [below for line, below in pairwise(column) if line.text[-1:].isalpha() or line.text[-1:] in ",-"]
-    # A line that begins with a number may begin a list item, so it does not show whether a sentence continues.
+    # A number may begin a list item, so it does not show whether a sentence continues.
     pairs = [(line, below) for line, below in pairwise(column) if not below.text[:1].isdigit()]
     small = [below for line, below in pairs if line.text[-1:] not in ".:!?" and below.text[:1].islower()]
     words = sum(len(line.text.split()) for line in column)

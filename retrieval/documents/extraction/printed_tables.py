@@ -1,6 +1,6 @@
 """Find tables of printed pages, by their drawn lines or by the positions of their cells. PURE.
 
-Doubtful tables are not used, because a wrong table harms readers more than a missed one.
+Doubtful tables are left out, because a wrong table harms readers more than a missed one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
         run = runs[-1]
         first = row.pieces[0]
         is_far = bool(run) and row.middle - run[-1].middle > _WIDEST_PITCH * max(row.size, run[-1].size)
-        # A long line that begins further to the right may be a wrapped cell, and is then no running text.
+        # A long line further to the right may be a wrapped cell.
         is_prose = len(row.pieces) == 1 and len(first.text) > _PROSE_LINE and first.left < left + first.line.size
         if is_far or is_prose:
             runs.append([])
@@ -76,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Remove rows of one piece (text without a wide gap) at both ends, unless they are wrapped cells."""
+    """Remove rows without a wide gap at both ends, unless they are wrapped cells."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []
@@ -107,7 +107,7 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
-    # The rows may be two tables. They are split at the widest space, or else at a row without a wide gap.
+    # The rows may be two tables.
     spaces = [below.top - above.bottom for above, below in pairwise(run)]
     widest = max(range(len(spaces)), key=spaces.__getitem__)
     if spaces[widest] < median(spaces) + 0.3 * run[0].size:

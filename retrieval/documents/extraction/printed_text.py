@@ -25,8 +25,7 @@ _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf0
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(fill_in(r"(?:<heading>\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", "documents"), re.I)
-# In a table of contents, a line ends with dots and a page number. Between two such lines, a page number alone is
-# enough.
+# Lines of a table of contents end with dots and a page number. Between two of them, a number is enough.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -61,10 +60,7 @@ class _Group:
 
 
 def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    """Return the text of ``pages``, the offsets of each page, and the headings found by the size of fonts.
-
-    Words that are hyphenated at the end of a line are joined, and paragraphs that continue on the next page or column.
-    """
+    """Return the text of ``pages``, the offsets of each page, and the headings found by font size."""
     for page in pages:
         for line in [*page.lines, *page.aside]:
             line.text = make_canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
@@ -105,7 +101,7 @@ def _drop_tables_of_contents(page: PrintedPage) -> None:
 
 
 def find_largest_heading(pages: Sequence[PrintedPage]) -> str:
-    """Return the largest text on the first page, usually the title; empty if it is as small as the body text."""
+    """Return the largest text on the first page, usually the title; empty if it is as small as body text."""
     body = _measure_body_size(pages)
     lines = [line for line in pages[0].lines if sum(map(str.isalpha, line.text)) > 5] if pages else []
     size = max((line.size for line in lines), default=0.0)
@@ -185,7 +181,7 @@ def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
 def _join_over_ends(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
-            # A row of "---" after the header of the second table shows that it is another table.
+            # The second table has a header of its own, so it is another table.
             is_other = any(line.text.startswith("| --- |") for line in group.lines[1:2])
             group.separator = "\n\n" if is_other else "\n"
             continue
@@ -209,8 +205,8 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
     styles = sorted({_read_style(group) for group in found}, reverse=True)
-    # Each style of headings is a level; the largest style is the highest. If headings of a style are numbered, the
-    # usual number of parts in these numbers is the level.
+    # A style's level is the usual number of parts in its headings' numbers (2.1: level 2), or else follows from its
+    # size.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
@@ -240,7 +236,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # Words that the file also writes with a hyphen within a line. They keep the hyphen at the end of a line.
+    # A word that has its hyphen also within a line keeps it at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []

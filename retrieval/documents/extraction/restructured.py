@@ -1,7 +1,6 @@
 """Convert reStructuredText to Markdown, line by line. PURE.
 
-docutils is not used, because it rejects Sphinx's roles and directives, and cannot write Markdown. The words of unknown
-markup are kept.
+docutils is not used, because it rejects Sphinx's markup and cannot write Markdown.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # What happens to the argument of a directive: for "title" it becomes a title, for "object" and unknown
-        # directives a signature. For "bare" it is dropped.
+        # What a directive's argument becomes: a title, a signature ("object" and unknown directives), or no text
+        # ("bare").
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # An "object" becomes a section, so that searches find its name.
+        # Sections, so that searches find their names.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "
@@ -44,7 +43,7 @@ _DIRECTIVES = {
     for name in names.split()
 }
 _VERSIONS = {"versionadded": "New in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since"}
-# No real document is nested this deeply, and Python's recursion limit is higher.
+# Deeper than any real document, and below Python's recursion limit.
 _DEEPEST = 20
 
 _ROLE = re.compile(r":([\w:+.-]{1,60}):`([^`\n]{1,500}(?:\n[^`\n]{1,500})?)`")
@@ -65,17 +64,14 @@ def has_markup(text: str) -> bool:
 
 
 def to_markdown(text: str) -> str:
-    """Return the text as Markdown, without comments, link targets and tables of contents.
-
-    The first character used for underlines means heading level 1, the next new one level 2, and so on.
-    """
+    """Return the text as Markdown, without comments, link targets and tables of contents."""
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
     written = _write(lines, [], 0)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(written)).strip("\n") + "\n"
 
 
 def measure_heading(lines: Sequence[str], at: int) -> int:
-    """Return how many lines the heading at line ``at`` has: 2, or 3 with a line above it; 0 if there is no heading."""
+    """Return how many lines the heading at line ``at`` has: 2 or 3; 0 if there is no heading."""
     if (at and lines[at - 1]) or at + 1 >= len(lines) or not lines[at]:
         return 0
     if ADORNMENT.fullmatch(lines[at]):
@@ -222,7 +218,7 @@ def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, boo
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
-    """Return the rows of the table at line ``at``, and the index of the line after it; None if there is no table."""
+    """Return the table's rows, and the index of the line after it; None if no table is at line ``at``."""
     line = lines[at]
     if _GRID.fullmatch(line):
         end = at
@@ -312,7 +308,7 @@ def _convert_outside_literals(text: str) -> str:
     text = _NOTE.sub(_convert_note, text)
     text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
     text = _INTERPRETED.sub(lambda match: f"*{match[1]}*" if " " in match[1] else f"`{match[1]}`", text)
-    # The pattern above would match the result of this conversion, so roles are converted afterwards.
+    # The pattern above would match the result, so roles are converted afterwards.
     text = _ROLE.sub(_convert_role, text)
     text = _SUBSTITUTION.sub(r"\1", text)
     return text.replace("\\ ", "")

@@ -38,7 +38,7 @@ _TIGHT = 1.5
 class RuledLine:
     """A horizontal or vertical line that is drawn on a page, from ``start`` to ``end``.
 
-    ``at`` is the distance of a horizontal line from the top of the page, or of a vertical line from the left.
+    ``at`` is its distance from the top of the page (horizontal) or from the left (vertical).
     """
 
     at: float
@@ -53,7 +53,7 @@ class RuledLines:
 
 
 def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[FoundTable]:
-    """Return the tables that drawn lines (``rules``) show. A line of text is in at most one table."""
+    """Return the tables that drawn lines (``rules``) show."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
     for level, upright in _find_regions(rules):
@@ -108,7 +108,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return groups of rules that may be tables: rules that cross, or horizontal rules of equal width."""
+    """Return groups of rules that may be tables."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]
@@ -123,8 +123,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # If every other row of a table is shaded, the shaded boxes do not meet, but have the same left and right ends. So
-    # their rules are grouped by these ends.
+    # The shaded boxes of every other row do not meet, so their rules are grouped by their ends.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -168,12 +167,10 @@ def _find_place(value: float, sides: Sequence[float]) -> int:
 def _read_grid(
     rows: Sequence[PrintedRow], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table whose cells are between rules; None if there is no table.
+    """Return the table between horizontal (``level``) and vertical (``upright``) rules; None if there is no table.
 
-    ``level`` are the horizontal rules, ``upright`` the vertical ones. The text of a cell that spans several rows is
-    repeated in each row.
+    The text of a cell over several rows is repeated in each row.
     """
-    # If a table has no vertical rules at its sides, the ends of its horizontal rules are its sides.
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
     sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
     width, height = len(sides) - 1, len(heights) - 1
@@ -190,7 +187,7 @@ def _read_grid(
         for number, cell in _cut_row(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
-    # A first row with one cell over all columns is a title, and stays a line of text.
+    # A first row with one cell over all columns is a title.
     first = 0
     while first < height - 1 and len(set(merged[first])) == 1:
         first += 1
@@ -240,7 +237,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return a number for the cell at each row and column. A cell that spans several of them has one number."""
+    """Return a number for the cell at each row and column. Merged cells have one number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
@@ -280,11 +277,7 @@ def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
 def _read_between_rules(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
-    """Return the table between horizontal rules; None if there is no table.
-
-    The header is above the second rule. If most spaces between two rules contain one row, each space is a row.
-    Otherwise each line of text below the second rule is a row.
-    """
+    """Return the table between horizontal rules; None if there is no table. The header is above the second rule."""
     heights = _merge_near([rule.at for rule in level])
     bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
     bands = [band for band in bands if band]

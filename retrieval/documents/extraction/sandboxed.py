@@ -30,7 +30,6 @@ from retrieval.text.extracted import (
 logger = logging.getLogger(__name__)
 
 _MOST_MARKS = 1_000_000
-# If a file's tables have more cells than this, they are not stored as tables.
 _MOST_CELLS = 2_500_000
 _LONGEST_FIELD = 2_000
 _BYTES_PER_CHARACTER = 4
@@ -42,10 +41,7 @@ _SECONDS_PER_MIB = 10.0
 def build_sandbox_limits(
     memory_mib: int, seconds: float, limits: ExtractionLimits, size_bytes: int | None = None
 ) -> sandbox.JobLimits:
-    """Return the limits of one extraction. A larger file gets more processor time.
-
-    A small file that needs much time is malicious.
-    """
+    """Return the limits of one extraction. A larger file gets more processor time."""
     output_bytes = limits.max_text_chars * _BYTES_PER_CHARACTER + _HEAD_BYTES + limits.max_member_bytes
     if size_bytes is None:
         return sandbox.JobLimits(memory_mib, seconds, output_bytes)
@@ -64,13 +60,13 @@ def extract_in_sandbox(
 ) -> ExtractedText:
     """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
 
-    Each of ``recognised`` has the number, width, height, turn and words of a page that OCR has read. Raises:
-    DocumentRejected as `extract`, and if the file exceeds ``within`` or crashes the process; JobCancelled if
-    ``still_wanted`` returns False; SandboxUnavailable.
+    ``recognised`` are pages that OCR has read: number, width, height, turn and words. Raises: DocumentRejected, also if
+    the file exceeds ``within`` or crashes the process; JobCancelled if ``still_wanted`` returns False;
+    SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect_format(data, name).extractor.partition(":")[0]] if data else []
-    # The words of OCR may be too long for the message of a job, so they are sent after the file's bytes.
+    # Words of OCR may be too long for a job's message, so they follow the file's bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -101,7 +97,7 @@ def read(
 ) -> tuple[dict[str, object], bytes]:
     """Extract a file within the sandbox process.
 
-    Return values that JSON can store, and bytes: the text in UTF-8, then the files that the file contains.
+    Return JSON-serialisable values, and bytes: the text in UTF-8, then the files in the file.
     """
     data = file.read()
     size = len(data) - added_bytes
@@ -130,8 +126,8 @@ def read(
 def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) -> ExtractedText:
     """Return the extracted text from the values that the sandbox process sent.
 
-    Raises: ValueError, TypeError, KeyError or AttributeError for values that :func:`read` cannot have returned, because
-    an attacker may control the process.
+    Raises: ValueError, TypeError, KeyError or AttributeError for invalid values, because an attacker may control the
+    process.
     """
     sizes = [int(size) for _, size in head["members"]]
     ends = list(accumulate(sizes, initial=len(body) - sum(sizes)))

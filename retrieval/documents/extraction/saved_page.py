@@ -16,14 +16,14 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, strip_titl
 
 
 def extract_saved_page(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the page and its frames. Without a declaration, the page is the first part of the file."""
+    """Return the text of the page and its frames."""
     message = email.message_from_bytes(data, policy=email.policy.default)
     parts = [part for part in message.walk() if part.get_content_type() in ("text/html", "application/xhtml+xml")]
     start = str(message.get_param("start") or "").strip("<>")
     parts.sort(key=lambda part: bool(start) and str(part.get("Content-ID") or "").strip("<> ") != start)
     pages: list[ExtractedText] = []
     for part in parts:
-        # A frame that has only links is left out: `read_page` raises DocumentRejected for it.
+        # `read_page` rejects a frame that has only links.
         with suppress(DocumentRejected) if pages else nullcontext():
             content = cast(bytes, part.get_payload(decode=True) or b"")
             source = decode(content, filename, html=True, label=part.get_content_charset() or "")

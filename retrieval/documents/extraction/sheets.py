@@ -1,4 +1,4 @@
-"""Convert sheets of cells to text: tables with the names of their columns, and paragraphs for all other cells."""
+"""Convert sheets of cells to tables with the names of their columns, and other cells to paragraphs."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Area(NamedTuple):
 class Sheet:
     """The filled cells of a sheet in a spreadsheet.
 
-    ``rows`` maps the number of a row to its cells by column. ``beside`` are the words of text boxes, headers and
-    footers. ``hidden`` is the number of hidden rows and columns, which were dropped.
+    ``rows`` maps row numbers to cells by column. ``beside`` are words outside the cells. ``hidden`` counts dropped rows
+    and columns.
     """
 
     name: str
@@ -68,10 +68,7 @@ class Sheet:
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
-        """Drop hidden rows and columns.
-
-        Do not pass rows that a filter or a group hides, because users can show them.
-        """
+        """Drop hidden rows and columns. Do not pass rows that a filter or group hides, because users can show them."""
         filled = sorted({at for cells in self.rows.values() for at in cells})
         gone_rows = [row for row in sorted(self.rows) if row in rows]
         gone_columns = [at for at in filled if at in columns]
@@ -209,7 +206,7 @@ def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
     return is_within and table.is_nameless and not table.titles and not is_form
 
 
-# Codes in headers and footers: a colour, a font, a size, or a value such as the page number.
+# Codes in headers and footers, such as a font or the page number.
 _MARGIN_CODE = re.compile(r'&(?:K[\da-fA-F]{6}|K\d\d[+-]\d{3}|"[^"]*"|\d+#?|\[\w+\]|[A-Z])')
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v\s*+/>|<v></v>)?+\s*+</c>")
@@ -224,7 +221,7 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
-        # openpyxl fails on non-standard data that other programs write, such as styles.
+        # openpyxl fails on non-standard data of other programs.
         return extract_plainly(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
@@ -256,7 +253,7 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
         make_canonical(sheet.title),
         merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
-    # `iter_rows` would create all empty cells in between.
+    # `iter_rows` would create all empty cells.
     for (row, column), cell in sorted(sheet._cells.items()):
         if cell.value is not None:
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
@@ -323,7 +320,7 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of an Excel workbook without number formats, by a library that reads nearly every file."""
+    """Return the text of an Excel workbook without number formats, by a library that reads nearly all files."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     except PasswordError as error:

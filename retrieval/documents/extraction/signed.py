@@ -16,7 +16,7 @@ def find_signed_content(data: bytes) -> bytes | None:
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
         signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
-        # ``signed`` has these elements: version, digests, content, certificates, signers.
+        # ``signed`` has version, digests, content, certificates and signers.
         wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
@@ -36,11 +36,11 @@ def _read_octets(data: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _read_elements(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the tag of each element, and start and end of its content, in BER. Raises: IndexError for damaged data."""
+    """Yield the tag of each BER element, and start and end of its content. Raises: IndexError for damaged data."""
     while start < end:
         tag, length, inner = data[start], data[start + 1], start + 2
         if length == 0x80:
-            # Without a length, two zero bytes end the content.
+            # If there is no length, two zero bytes end the content.
             stop = next(begin for tag_below, begin, _ in _read_elements(data, inner, end) if tag_below == 0) - 2
             yield tag, inner, stop
             start = stop + 2

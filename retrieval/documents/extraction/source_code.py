@@ -9,7 +9,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
-# Group 1 is the indentation; the group ``name`` becomes the title of a section.
+# Group 1 is the indentation; ``name`` becomes the title of a section.
 _PYTHON = re.compile(r"([ \t]*)(?:async[ \t]+def|def|class)[ \t]+(?P<name>\w+)")
 _RUBY = re.compile(r"([ \t]*)(?:def|class|module)[ \t]+(?P<name>[\w.:?!]+)")
 _MODIFIERS = (
@@ -80,9 +80,9 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
 def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
-    """Return line, level and name of each definition at the top level, and of each definition directly in it.
+    """Return line, level and name of each definition at the top level or directly below it.
 
-    The line is that of the first comment or decorator directly above the definition, if there is one.
+    The line is the first comment or decorator above the definition.
     """
     found: list[tuple[int, int, str]] = []
     inner: int | None = None

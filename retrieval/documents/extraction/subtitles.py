@@ -1,4 +1,4 @@
-"""Convert subtitles (SRT and WebVTT) to paragraphs. Each begins with its time. PURE."""
+"""Convert subtitles (SRT and WebVTT) to paragraphs that begin with a time. PURE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_PARAGRAPH = 400
 
 
 def extract_subtitles(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the subtitles. A speaker's subtitles are joined to paragraphs that end with a sentence."""
+    """Return the text of the subtitles, in paragraphs that end with a sentence."""
     source = f"{decode(data, filename)}\n"
     cues = list(_CUE.finditer(source))
     if not cues:
@@ -30,7 +30,7 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
         end = cues[at + 1].start() if at + 1 < len(cues) else len(source)
         body = source[cue.end() : end]
         blocks = body.split("\n\n")
-        # The line directly before the next time is the number or name of the next subtitle, and no text.
+        # The line before the next time is the number or name of the next subtitle.
         if end < len(source) and not body.endswith("\n\n"):
             blocks.pop()
         said = "\n".join(block for block in blocks if not block.lstrip().startswith(_NOT_SAID))

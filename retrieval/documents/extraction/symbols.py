@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Characters by code, from 0x20 and from 0xA0 on. A space means that Unicode has no such character.
+# Characters by code, from 0x20 and from 0xA0 on. A space means that Unicode has none.
 _SYMBOL = " !∀#∃%&∋()*+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_ αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
 _SYMBOL_MORE = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…   ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑         〉∫⌠ ⌡"
 _SIGNS = {**dict(enumerate(_SYMBOL, start=0x20)), **dict(enumerate(_SYMBOL_MORE, start=0xA0))}
@@ -16,6 +16,6 @@ def is_symbol_font(font: str) -> bool:
 
 
 def show_symbol(font: str, code: int) -> str:
-    """Return the Unicode character for a code of the font; empty if there is none. The code may have Word's 0xF000."""
+    """Return the Unicode character for a code of the font; empty if there is none."""
     code = code & 0xFF if code >= 0xF000 else code
     return _FONTS.get(font.casefold(), {}).get(code, " " if code == 0x20 else "")

@@ -14,9 +14,8 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# All in font sizes. _GAP is the least space between two cells, _CORRIDOR between two columns. Lines whose heights on
-# the page differ by less than _LEVEL are in one row. The space between rows exceeds the space between the lines of a
-# row by at least _ROW_SPACE.
+# In font sizes: the least gap between cells, between columns; the largest difference of heights within a row; the least
+# extra space between rows.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45
@@ -30,10 +29,7 @@ Columns = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table that was found on a page. It replaces the ``lines`` from which it was read.
-
-    A ``header`` without words is not written.
-    """
+    """A table that was found on a page, and the ``lines`` that it replaces."""
 
     lines: list[PrintedLine]
     header: Row
@@ -95,17 +91,14 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts of a cell joined by spaces.
-
-    In a column name, a part that repeats the part before is left out.
-    """
+    """Return the parts of a cell joined by spaces. A column name does not repeat a part."""
     joined: Cell = []
     said = ""
     for part in parts:
         text = text_of(part)
         if not text or (is_name and text == said):
             continue
-        # No space is added within a date, number or word that is split at the end of a line.
+        # A date, number or word that is split at the end of a line is joined without a space.
         cut, rest = CUT_WORD.search(said), REST_OF_WORD.match(text)
         is_cut = bool(cut and rest) or (said[-1:] in "-–/" and said[-2:-1].isdigit() and text[0].isdigit())
         if cut and rest and not is_compound_hyphen(said, cut, rest):
@@ -145,7 +138,7 @@ def _cut_line(line: PrintedLine) -> list[Piece]:
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
-    """Return the left and right sides of columns. At most a tenth of the rows cross the gap between two columns."""
+    """Return the left and right sides of columns."""
     places = [piece.middle for row in rows for piece in row.pieces]
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
@@ -281,10 +274,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group the printed rows that are one row of the table.
-
-    Lines of a wrapped cell are closer together than rows are, and have fewer parts.
-    """
+    """Group the printed rows that are one row of the table."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [

@@ -43,7 +43,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     lines = source.splitlines(keepends=True)
     odd = [at for at, line in enumerate(lines) if line.count('"') % 2]
     if len(odd) == 1:
-        # An unclosed quotation mark is doubled. The CSV reader would take all lines after it as one cell.
+        # After an unclosed quotation mark, the CSV reader would take all lines as one cell.
         lines[odd[0]] = re.sub(r'(?:^|(?<=[,;\t|]))"', '""', lines[odd[0]])
     try:
         rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
@@ -100,7 +100,7 @@ def _show_field(value: Any) -> str:
 
 
 def sniff_delimiter(source: str) -> str:
-    """Return the delimiter with which most of the first lines have the same number of fields; a comma if none has."""
+    """Return the delimiter that splits most of the first lines into equally many fields; a comma if none does."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
     def agreement(delimiter: str) -> tuple[float, int]:

@@ -1,6 +1,6 @@
 """Decide which elements of an HTML page a reader can see, at once or after pressing a control.
 
-Text that no reader can see may contain orders to a language model, so it is not extracted.
+Other text is not extracted, because it may give orders to a language model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
 # How often opened elements are searched for further controls.
 _MOST_ROUNDS = 5
-# Most characters of the text before a hidden answer that may be its question.
+# Longest text before a hidden answer that may be its question.
 _LONGEST_QUESTION = 300
 
 
@@ -43,14 +43,13 @@ def is_hidden(element: etree._Element) -> bool:
 
 
 def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
-    """Return each hidden element that a reader can open, with the visible control (such as a button) that opens it.
+    """Return each hidden element that a reader can open, with the visible control that opens it.
 
-    A control names the element, or is directly before it. A heading is only a control if the page has several like it.
     Text that gives orders to a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within`` maps each element to the closest hidden element that contains it, or to itself if it is hidden.
-    # ``around`` maps each hidden element to the closest hidden element outside it.
+    # ``within`` maps an element to itself if it is hidden, or else to the hidden element around it. ``around`` maps a
+    # hidden element to the next one outside it.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:
@@ -85,7 +84,6 @@ def _find_control_pairs(
     named: dict[str, list[etree._Element]] = defaultdict(list)
     for element in elements:
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
-            # A control may name an element that contains the hidden element.
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
         if is_control(element) and has_sign(element):

@@ -1,7 +1,4 @@
-"""Convert Word files (DOCX) to Markdown.
-
-python-docx reads only paragraphs and tables, so all other content is first rewritten as paragraphs and tables.
-"""
+"""Convert Word files (DOCX) to Markdown. Content that python-docx skips is first rewritten as paragraphs and tables."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from retrieval.documents.extraction.symbols import is_symbol_font, show_symbol
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, read_declared_title
 
-# Word stores the English names of heading styles, but other programs use their own language.
+# Programs other than Word name heading styles in their own language.
 _HEADING_STYLE = re.compile(
     r"(?:heading|kop|überschrift|titre|título|titolo|nagłówek|заголовок|标题|標題|見出し) ?([1-9])", re.I
 )
@@ -80,7 +77,7 @@ class _Reader:
         for kind, notes in self._notes.items():
             for part in _list_parts(document, kind):
                 notes.update(self._read_notes(part))
-        # A cache, because python-docx searches through all styles each time.
+        # python-docx searches through all styles each time.
         self._styles: dict[str | None, tuple[str, int | None]] = {}
 
     def write(self) -> None:
@@ -140,7 +137,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # Without its type, a page or column break is read as a line break, which separates words.
+        # A page or column break without its type becomes a line break, which separates words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(name("m:oMath"))):
@@ -207,7 +204,7 @@ class _Reader:
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
-        # For an empty paragraph, checking the element is a hundred times as fast as reading the text.
+        # Checking the element is a hundred times as fast as reading an empty text.
         text = block.text if len(block._p) else ""
         if not text.strip():
             return
@@ -225,7 +222,7 @@ class _Reader:
             self._writer.add_paragraph(text)
 
     def _read_rows(self, table: Table) -> list[list[str]]:
-        # ``row.cells`` repeats merged cells, and takes quadratic time.
+        # ``row.cells`` repeats merged cells, in quadratic time.
         rows = [
             [TableCell("")] * row.grid_before
             + [
@@ -349,10 +346,7 @@ def _mark_superscripts(paragraph: Any) -> None:
 
 
 def _read_style(style: Any) -> tuple[str, int | None]:
-    """Return the name of a style and its level: 0 for a title, 1 to 9 for a heading, None for other text.
-
-    A style without a level has that of the style on which it is based.
-    """
+    """Return the name of a style and its level: 0 for a title, 1 to 9 for a heading, None for other text."""
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):
         if style is None:

@@ -34,9 +34,9 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell of a table. It covers ``across`` columns and ``down`` rows.
+    """A cell of a table, which covers ``across`` columns and ``down`` rows.
 
-    If ``goes_on`` is true, the cell is a part of the cell above.
+    If it ``goes_on``, it continues the cell above.
     """
 
     text: str
@@ -48,8 +48,7 @@ class TableCell:
 def spread_merged_cells(rows: Sequence[Sequence[TableCell]]) -> list[list[str]]:
     """Return the texts of a table by row and column, with all column names in the first row.
 
-    If a cell covers several rows, its text is repeated in each row. If it covers several columns, its text is in the
-    first; in the header, it precedes the name of each column.
+    A merged cell's text is repeated in each of its rows, but only in its first column.
     """
     grid: list[list[str]] = []
     heads: list[list[str]] = []
@@ -104,12 +103,12 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Return whether a cell is a value: a number, date or time, yes or no, or a mark for a missing value."""
+    """Return whether a cell is a value, such as a number, a date, yes or no, and not a name."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
         return True
     plain = _SPACED.sub("", plain)
-    # A single letter such as "n" may be a name, and not mean "no".
+    # A single letter such as "n" may be a name.
     is_answer = len(plain) > 1 and read_boolean(plain) is not None
     if is_answer or read_quantity(plain) or read_date(plain) or _TIME.fullmatch(plain):
         return True
@@ -123,7 +122,7 @@ _COUNTED = re.compile(r"\d{1,9}[.)]")
 
 
 class MarkdownWriter:
-    """Builds a Markdown text. Each method raises DocumentRejected if the text exceeds the limits of a document."""
+    """Builds a Markdown text. Each method raises DocumentRejected if the text becomes too long."""
 
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
@@ -166,7 +165,7 @@ class MarkdownWriter:
     def add_rows(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, has_decimal_points: bool = False
     ) -> None:
-        """Add each row as a line that names its columns, so that a search can find and quote one row."""
+        """Add each row as a line that names its columns, so that a search can find and quote it."""
         if not rows:
             return
         start = self._add_block("")

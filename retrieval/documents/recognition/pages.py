@@ -1,4 +1,4 @@
-"""Run OCR on scanned pages. Each result is stored at once, so that an interrupted worker repeats at most one page."""
+"""Run OCR on scanned pages, and store the result of each page at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 _TARGET = "retrieval.documents.recognition.tesseract"
 _PRELOADED = (_TARGET, "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.TiffImagePlugin", "PIL.WebPImagePlugin")
 _OUTPUT_BYTES = 10_000_000
-# Limits of OCR for one page. A page of A3 at 300 dpi needs half of them. A page that needs more gets no text.
+# Limits of OCR for one page. A page of A3 at 300 dpi needs half of them.
 MEMORY_MIB = 1024
 PAGE_SECONDS = 60.0
-# If the mean confidence of OCR is below this, readers and curators see a warning.
+# Below this mean confidence of OCR, readers and curators see a warning.
 LOW_CONFIDENCE = 70
 NOT_INSTALLED = (
     "text recognition (OCR) is not installed: install Tesseract (on Debian and Ubuntu: apt-get install tesseract-ocr "
@@ -63,9 +63,8 @@ def recognise_pages(
 ) -> list[RecognisedPage]:
     """Return the pages ``numbers`` of the document's file, with the words that OCR found.
 
-    ``is_picture`` says that the file is a picture and not a PDF. ``on_progress`` is called with the numbers of finished
-    pages and of all pages, and may raise an exception to stop. A page that fails has a ``failure``. Raises:
-    JobCancelled if pages remain after ``seconds``; SandboxUnavailable.
+    ``on_progress`` gets the numbers of finished pages and of all pages, and may raise an exception to stop. A page that
+    fails has a ``failure``. Raises: JobCancelled if pages remain after ``seconds``; SandboxUnavailable.
     """
     # If Tesseract's version or the languages change, stored pages are read again.
     fingerprint = f"tesseract {tesseract.read_version()} {'+'.join(list_configured_languages())}"[:200]

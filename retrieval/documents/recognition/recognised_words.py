@@ -12,17 +12,17 @@ from retrieval.documents.extraction.printed import Box, PrintedLine, PrintedPage
 _UNITS = 10_000
 _ASCENDING = frozenset("bdfhklt")
 _DESCENDING = frozenset("gjpqy")
-# Font sizes are rounded to this, because OCR measures slightly different sizes for each line.
+# OCR measures slightly different font sizes for each line, so they are rounded to this.
 _SIZE_STEP = 0.25
 _SURE_ENOUGH = 80
 
 
 def check_recognised_page(value: Any) -> dict[str, object]:
-    """Check the sandbox's output, and return it as the fields of a ``RecognisedPage``.
+    """Return the checked output of the sandbox, as the fields of a ``RecognisedPage``.
 
-    Each word is [text, left, top, right, bottom, line, confidence]; positions are in ten thousandths of the upright
-    page. ``width`` and ``height`` are in points, ``turned`` in degrees. The page's confidence is the mean over its
-    letters, from 0 to 100, or None without words. Raises: ValueError, TypeError or KeyError.
+    Each word is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page. ``width``
+    and ``height`` are in points, ``turned`` in degrees, the confidence from 0 to 100 or None without words. Raises:
+    ValueError, TypeError or KeyError.
     """
     words: list[list[Any]] = [
         [

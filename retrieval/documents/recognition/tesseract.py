@@ -1,4 +1,4 @@
-"""Find the words on a picture or a page with the OCR library Tesseract. Runs in the sandbox process."""
+"""Find the words on a picture or page with Tesseract. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pypdfium2
 from PIL import Image, ImageOps
 
-# File names of Tesseract 4 and 5 in Debian, Fedora, Homebrew and others.
+# File names of Tesseract 4 and 5 on different systems.
 _LIBRARIES = ("libtesseract.so.5", "libtesseract.so.4", "libtesseract.5.dylib")
 DATA_FOLDERS = (
     "/usr/share/tesseract-ocr/5/tessdata",
@@ -26,7 +26,7 @@ DATA_FOLDERS = (
     "/usr/local/share/tessdata",
     "/opt/homebrew/share/tessdata",
 )
-_SPARSE_LAYOUT = 3  # PSM_AUTO in Tesseract: finds columns, does not detect the orientation
+_SPARSE_LAYOUT = 3  # PSM_AUTO in Tesseract: finds columns
 _OSD = "osd"
 _WORD_LEVEL = "5"
 
@@ -37,7 +37,7 @@ class EngineMissing(Exception):
 
 @lru_cache(maxsize=1)
 def load_library() -> Any:
-    # The library would use all CPU cores, which is slower if several jobs run.
+    # The library would use all CPU cores.
     os.environ["OMP_THREAD_LIMIT"] = "1"
     for name in (*_LIBRARIES, ctypes.util.find_library("tesseract") if sys.platform == "darwin" else None):
         if name is None:
@@ -103,9 +103,9 @@ class Engine:
         return [row for row in rows if len(row) >= 12 and row[0] == _WORD_LEVEL and row[11].strip()]
 
     def orientation(self, pixels: bytes, width: int, height: int, dpi: int) -> tuple[int, float]:
-        """Return how many degrees the picture must be turned clockwise to be upright, and the confidence.
+        """Return how many degrees clockwise make the picture upright, and the confidence (2 and more: usually right).
 
-        A result with a confidence of at least 2 is usually right. Needs Tesseract's data for the language "osd".
+        Needs Tesseract's data for the language "osd".
         """
         library, api = self._library, self._api
         library.TessBaseAPISetImage(api, pixels, width, height, 1, width)
@@ -121,7 +121,7 @@ class Engine:
 UNITS = 10_000
 _DPI = 300
 _MOST_PIXELS = 24_000_000
-# If a picture does not give its resolution, its page is assumed to have this width, in inches.
+# Width in inches of a page without a resolution.
 _USUAL_WIDTH = 8.0
 _LEAST_DPI, _MOST_SCALE = 200, 3.0
 _SAMPLED_WIDTH = 800
@@ -133,10 +133,10 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
 ) -> tuple[dict[str, object], bytes]:
-    """Return the words of page ``number`` (from 1), the page's size in points, and how it must be turned.
+    """Return the words of page ``number`` (from 1), the page's size in points, and its turn.
 
-    The turn is in degrees clockwise, and makes the page upright. Each word has text, box, line and confidence. Boxes
-    are in ten thousandths of the upright page.
+    The turn is in degrees clockwise. Each word has text, box, line and confidence; boxes are in ten thousandths of the
+    upright page.
     """
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
     width, height = (72.0 * side / dpi for side in image.size)
@@ -161,8 +161,7 @@ def _find_turn(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # For a page on its side, the confidence is low even if the turn is right. So it is measured after turning the
-    # picture.
+    # On its side, a page has a low confidence even if the turn is right.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0
@@ -190,7 +189,7 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 
 
 def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
-    """Return the picture in greyscale on a white background, turned upright as the camera's data say."""
+    """Return the picture in greyscale on white, turned as the camera's data say."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -201,10 +200,9 @@ def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
 
 
 def measure_skew(image: Image.Image) -> float:
-    """Return how many degrees the picture must be turned counterclockwise to make its lines of text horizontal.
+    """Return how many degrees counterclockwise make the picture's lines of text horizontal.
 
-    An angle below 0.15 degrees is returned as 0. Lines are horizontal at the angle where the rows of pixels differ most
-    (Postl, 1986).
+    An angle below 0.15 is returned as 0. Source: Postl, 1986.
     """
     scale = min(1.0, _SAMPLED_WIDTH / image.width)
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
@@ -224,7 +222,7 @@ def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
     x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
-    # The picture was turned by ``skew`` before OCR, so positions are turned back.
+    # Positions are turned back by the ``skew`` that was removed before OCR.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
     box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))

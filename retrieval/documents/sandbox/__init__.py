@@ -1,7 +1,6 @@
 """Run functions on untrusted files in separate processes with limits. PURE.
 
-:func:`run` runs one function on one file, in a process that is forked from a template process. The template process
-starts when it is first needed.
+:func:`run` runs one function on one file, in a fork of a template process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _TICK_SECONDS = 0.1
 _PIECE_BYTES = 1 << 20
 _LARGEST_HEAD_BYTES = 64 << 20
 _LARGEST_STATUS_BYTES = 4096
-# After the result was read, seconds to wait for the template process to report how the job ended.
+# Seconds to wait for the template process to report how the job ended.
 _GRACE_SECONDS = 5.0
 _ROOT = Path(__file__).resolve().parents[3]
 _START = (
@@ -53,7 +52,7 @@ class SandboxError(Exception):
 
 
 class LimitExceeded(SandboxError):
-    """An error: the job exceeded a limit. ``str(error)`` completes a sentence, as in "took longer than 60 s"."""
+    """An error: the job exceeded a limit. ``str(error)`` is a predicate, such as "took longer than 60 s"."""
 
     def __init__(self, limit: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -65,7 +64,7 @@ class JobCrashed(SandboxError):
 
 
 class JobFailed(SandboxError):
-    """An error: the job raised an exception. ``kind`` is the name of its class. The message is untrusted text."""
+    """An error: the job raised an exception of the class ``kind``. The message is untrusted text."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -73,7 +72,7 @@ class JobFailed(SandboxError):
 
 
 class JobCancelled(SandboxError):
-    """An error: the job was killed because its caller does not need the result now."""
+    """An error: the job was killed because its caller no longer needs the result."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -90,10 +89,7 @@ class SandboxState:
 
 
 class TemplateProcess:
-    """The process from which the processes of jobs are forked.
-
-    Threads share it. After a fork, a process starts its own.
-    """
+    """The process from which the processes of jobs are forked. Threads share it; a forked process starts its own."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -125,7 +121,7 @@ class TemplateProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # The environment contains passwords and keys, so nothing else of it is passed on.
+                    # The environment contains passwords and keys.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -152,7 +148,7 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close the parent's socket in a forked process, because it would keep the parent's template process alive."""
+        """Close the parent's socket in a fork, because it keeps the parent's template process alive."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -169,12 +165,12 @@ atexit.register(_template.end)
 
 
 def require_guards(is_required: bool) -> None:
-    """Make :func:`run` refuse all jobs in this process and its forks if a guard (a restriction) does not work."""
+    """Make :func:`run` refuse all jobs in this process and its forks if a guard does not work."""
     _template.requires_guards = is_required
 
 
 def read_sandbox_state() -> SandboxState:
-    """Return which guards of the sandbox work. The first call in a process may take some tenths of a second."""
+    """Return which guards of the sandbox work."""
     if not _template.state.templates_started:
         _template.state.missing_guards = missing_guards()
     return _template.state
@@ -189,15 +185,13 @@ def run(
     preload: Sequence[str] = (),
     still_wanted: StillWanted = lambda _elapsed: True,
 ) -> tuple[Any, bytes]:
-    """Return what the function ``target`` ("package.module:function") returns for a file: a value and bytes.
+    """Run the function ``target`` ("package.module:function") on a file, and return its untrusted result.
 
-    The function gets the open file and ``arguments``. It runs in its own process, within ``limits``, without network or
-    database. Its value must be JSON-serialisable. Value and bytes are untrusted. Modules in ``preload`` are imported in
-    the template process, so that later jobs start faster. ``still_wanted`` is called about ten times a second with the
-    elapsed seconds; if it returns False, the process is killed.
+    The function gets the open file and ``arguments``, and returns a JSON-serialisable value and bytes. It runs in its
+    own process, within ``limits``, without network or database. ``still_wanted`` gets the elapsed seconds about ten
+    times a second; False kills the process.
 
-    Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable, also if
-    a guard does not work that :func:`require_guards` demands.
+    Raises: OSError if the file is gone; LimitExceeded, JobCrashed, JobFailed, JobCancelled; SandboxUnavailable.
     """
     job: SandboxJob = {
         "target": target,
@@ -218,14 +212,13 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             result, result_end = _open_pipe(ours, theirs)
             status, status_end = _open_pipe(ours, theirs)
-            # When this side closes its ends of the pipes, the template process kills a job that is still running.
+            # When the pipes are closed here, the template process kills a running job.
             try:
                 _template.send(message, [data, result_end, status_end])
                 theirs.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template process was killed, or could start no process. The file did not cause this, so the job is
-                # tried again.
+                # The template process was killed or could start no process, so the job is tried again.
                 if is_last:
                     raise
                 continue
@@ -300,7 +293,7 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
         raise _make_time_error(limits)
     if code == -signal.SIGKILL:
-        # The kernel killed the process, because the machine ran out of memory. The sandbox itself sent no SIGKILL.
+        # The sandbox sent no SIGKILL, so the kernel killed the process for lack of memory.
         raise memory
     if code != 0:
         how = signal.Signals(-code).name if code < 0 else f"status {code}"

@@ -1,7 +1,7 @@
 """Drop a process's rights before it reads untrusted bytes.
 
-Limits of processor time, file size and open files need POSIX, the limit of memory needs Linux. The filter of system
-calls needs Linux with seccomp on x86_64 or aarch64. Landlock is needed to allow reading only of code and fonts.
+POSIX limits processor time, file size and open files, Linux also memory. Seccomp (x86_64, aarch64) refuses system
+calls; Landlock limits reading to code and fonts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _OPEN_FILES = 64
 _NICENESS = 5
 
-# Refused system calls, with their numbers on x86_64 and on aarch64; None if the architecture lacks the call.
+# Refused system calls, with their numbers on x86_64 and on aarch64.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # network and local sockets
     "socket": (41, 198),
@@ -66,7 +66,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "setrlimit": (160, 164),
     "prlimit64": (302, 261),
     "setpriority": (141, 140),
-    # writing to disk; the rules below also refuse to open a file for writing
+    # writing to disk
     "creat": (85, None),
     "truncate": (76, 45),
     "ftruncate": (77, 46),
@@ -93,7 +93,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lchown": (94, None),
     "fchownat": (260, 54),
     "memfd_create": (319, 279),
-    # rarely used parts of the kernel with many past vulnerabilities
+    # rarely used parts of the kernel
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
@@ -113,16 +113,14 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "reboot": (169, 142),
 }
-# The filter reports that these calls do not exist. The C library then uses older calls, whose arguments the filter can
-# check.
+# The C library then uses older calls, whose arguments the filter can check.
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# The call `open` on x86_64 and on aarch64: its number, and the index of the argument with its flags.
+# `open` on x86_64 and aarch64: its number, and the index of the argument with its flags.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# Calls that are allowed with one value of an argument: numbers of the call, index of the argument, value. An asyncio
-# event loop needs them for two sockets that are connected to each other.
+# Calls that are allowed with one value of an argument: numbers, index of the argument, value. asyncio needs them.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -159,10 +157,7 @@ _REFUSE = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """The limits of one job.
-
-    ``seconds`` is wall time; it is also the processor time if ``processor_seconds`` is None.
-    """
+    """The limits of one job. ``seconds`` is wall time, and the default for ``processor_seconds``."""
 
     memory_mib: int
     seconds: float
@@ -173,12 +168,12 @@ class JobLimits:
 def confine(limits: JobLimits, parent: int) -> list[str]:
     """Drop all rights of this process that the job does not need.
 
-    Return the names of the :data:`GUARDS` (restrictions) that work. Raises: OSError if a limit cannot be set.
+    Return the names of the :data:`GUARDS` that work. Raises: OSError if a limit cannot be set.
     """
     guards = []
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    # If the machine runs out of memory, the kernel kills the process with the highest score first.
+    # If memory runs out, the kernel kills the process with the highest score first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     seconds = max(1, round(limits.processor_seconds or limits.seconds))
@@ -199,10 +194,9 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
-        # Root without capabilities has no more rights than any other owner of files.
         if libc.capset(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) == 0:
             guards.append("capabilities")
-        # The filter of system calls refuses the calls that Landlock needs, so Landlock comes first.
+        # The filter refuses the calls that Landlock needs, so Landlock comes first.
         if _restrict_file_access(libc):
             guards.append("files")
         if _filter_system_calls(libc):
@@ -212,10 +206,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """Return the guards (restrictions) that do not work on this machine, as tried once in a separate process.
-
-    If the trial fails, all guards are returned.
-    """
+    """Return the guards that do not work on this machine, tried once in a separate process."""
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=_TRIAL_SECONDS, env={}, check=True)
@@ -278,7 +269,7 @@ def _build_filter(which: int, architecture: int) -> bytes:
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
     allow = (_RETURN, 0, 0, _ALLOW)
-    # Offsets in the data of a system call: number at 0, architecture at 4, arguments from 16 on with eight bytes each.
+    # Offsets in a system call's data: number at 0, architecture at 4, arguments of eight bytes from 16 on.
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), refuse, (_LOAD, 0, 0, 0)]
     if which == 0:  # calls of the x32 interface have other numbers
         code += [(_AT_LEAST, 0, 1, 0x40000000), refuse]
@@ -298,7 +289,7 @@ def _build_filter(which: int, architecture: int) -> bytes:
                 allow,
             ]
     for numbers, argument, value in _ONLY_WITH:
-        # The filter compares 32 bits at a time: first the lower half of an argument, then the upper half.
+        # The filter compares 32 bits at a time: the lower half of an argument, then the upper half.
         code += [
             (_EQUAL, 0, 6, numbers[which]),
             (_LOAD, 0, 0, 16 + 8 * argument),

@@ -1,13 +1,10 @@
 """The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-:mod:`retrieval.documents.sandbox` starts it with an empty environment. For each job, it sends a message over a socket,
-with three open files:
+For each job, it gets a message over a socket, with three open files:
 
 - ``data`` is the file to read.
 - ``result`` receives the result of the job.
-- ``status`` receives from the template process how the job ended. If the other end closes it, the job is killed.
-
-The template process ends when the socket is closed.
+- ``status`` receives how the job ended. If the other end closes it, the job is killed.
 """
 
 from __future__ import annotations
@@ -32,10 +29,7 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job, as it is sent to the template process. ``target`` is "package.module:function".
-
-    ``limits`` are the fields of JobLimits.
-    """
+    """A job, as it is sent to the template process. ``target`` is "package.module:function", ``limits`` JobLimits."""
 
     target: str
     arguments: dict[str, object]
@@ -45,7 +39,7 @@ class SandboxJob(TypedDict):
 
 
 class JobEnd(TypedDict, total=False):
-    """How a job's process ended: exit code and processor time, or the reason why no process was started."""
+    """How a job's process ended: exit code and processor time, or why no process was started."""
 
     code: int
     seconds: float
@@ -55,8 +49,7 @@ class JobEnd(TypedDict, total=False):
 class ResultHead(TypedDict, total=False):
     """The result of a job, apart from the bytes that follow.
 
-    ``error`` is the name of the exception's class, or empty. If ``refused`` is true, the job did not run, because
-    guards of the sandbox do not work.
+    ``error`` is the name of the exception's class. If ``refused``, the job did not run, because guards do not work.
     """
 
     value: object
@@ -85,14 +78,14 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # Python writes only signals that have a handler to the pipe.
+        # Python writes only signals with a handler to the pipe.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         try:
             while True:
-                # Handling an event may make other events invalid, so only one is taken at a time.
+                # Handling an event may invalidate others, so only one is taken at a time.
                 descriptor, _ = self._poll.poll()[0]
                 if descriptor == readable:
                     os.read(readable, 4096)
@@ -164,7 +157,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
         try:
             head, body = _call_target(job, guards)
         except MemoryError:
-            # A constant is written, because there may be no memory to allocate for a message.
+            # There may be no memory for a message.
             os.write(_RESULT, OUT_OF_MEMORY)
         else:
             for part in (len(head).to_bytes(8, "big"), head, body):
@@ -175,7 +168,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
 
 
 def _close_other_descriptors(data: int, result: int) -> None:
-    # Both files first get numbers above _RESULT. Otherwise the first `dup2` could overwrite the other file.
+    # Both files get numbers above _RESULT, because the first `dup2` could overwrite the other file.
     data, result = os.dup(data), os.dup(result)
     while data <= _RESULT:
         data = os.dup(data)

@@ -25,14 +25,14 @@ class RunDetails(TypedDict, total=False):
 
     failures: list[list[str]]
     left_out: list[list[str]]
-    # Names of readers, each with the number of documents that were opened or closed for them.
+    # Names of readers, and how many documents were opened or closed for them.
     opened: list[tuple[str, int]]
     closed: list[tuple[str, int]]
     about_readers: list[str]
 
 
 class SyncResult(TypedDict):
-    """A source and the counts of its run. If the run was refused, there are no counts."""
+    """A source and the counts of its run; no counts for a refused run."""
 
     source: int
     name: str

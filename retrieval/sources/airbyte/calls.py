@@ -19,8 +19,7 @@ from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 QUICK = ProcessLimits(seconds=120.0)
 MOST_STREAMS = 500
 MOST_FIELDS = 300
-# If the schemas of all streams together are longer than this, they are not stored. Hardly any connector needs them to
-# read records.
+# Longer schemas are not stored, because hardly any connector needs them to read records.
 MOST_SCHEMA_CHARACTERS = 500_000
 _STREAM_PARTS = (
     *("name", "namespace", "supported_sync_modes", "source_defined_cursor", "default_cursor_field"),
@@ -37,7 +36,7 @@ class Record:
 class ConnectorCalls:
     """Runs the commands of an installed Airbyte connector with the settings of a source.
 
-    ``notes`` are lines that the connector logged.
+    ``notes`` are its log lines.
     """
 
     def __init__(
@@ -66,10 +65,7 @@ class ConnectorCalls:
             raise SourceUnavailable(_t("The connector does not say whether the settings work."))
 
     def discover_streams(self) -> list[dict[str, Any]]:
-        """Return the connector's streams (kinds of records, such as tables).
-
-        ``fields`` of a stream are the paths of the fields in its records.
-        """
+        """Return the connector's streams (kinds of records, such as tables), with the paths of their ``fields``."""
         streams: list[dict[str, Any]] = []
         for message in self._call("discover", self._configuration(), QUICK):
             if isinstance(catalog := message.get("catalog"), dict):
@@ -94,8 +90,8 @@ class ConnectorCalls:
     ) -> Iterator[Record | StateMessage]:
         """Yield the records of the streams, and between them the connector's STATE messages, in the connector's order.
 
-        ``state`` is the last STATE of an earlier call; the connector reads only what came later. Raises: SourceRefused
-        or SourceUnavailable if not all records could be read.
+        The connector continues after ``state``, the last STATE of an earlier call. Raises: SourceRefused or
+        SourceUnavailable if not all records could be read.
         """
         catalog = {"streams": [stream.build_catalog_entry() for stream in streams]}
         files = {**self._configuration(), "--catalog": json.dumps(catalog)}

@@ -1,4 +1,4 @@
-"""Run an Airbyte connector as a process with limits, and read the JSON lines that it prints, which are untrusted."""
+"""Run an Airbyte connector as a process with limits, and read the untrusted JSON lines that it prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable
 
-# A script that sets the limits of its process, makes it end with its parent, and then becomes the connector.
+# A script that sets the limits of its process, and then becomes the connector.
 _START = """
 import ctypes, os, resource, signal, sys
 parent, memory, seconds, file_bytes, *command = sys.argv[1:]
@@ -38,14 +38,13 @@ if sys.platform == "linux":
         sys.exit(1)
 os.execv(command[0], command)
 """
-# Environment variables for proxies and certificates. The connector gets no others, because some contain the site's
-# keys.
+# Other environment variables are not passed on, because some contain the site's keys.
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "TZ")
 _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
 _TICK_SECONDS = 0.5
 _END_SECONDS = 10.0
-# A folder that is younger than this is not removed, because its process may not have locked it yet.
+# The process of a younger folder may not have locked it yet.
 _NEW_SECONDS = 60.0
 MOST_NOTES = 50
 _LONGEST_NOTE = 500
@@ -54,7 +53,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 
 class TookTooLong(SourceUnavailable):
-    """An error: the connector was killed because its time was over before it had sent everything."""
+    """An error: the connector was killed because its time was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,8 @@ def build_connector_environment(folder: str) -> dict[str, str]:
 class ConnectorProcess:
     """A running connector. Use it in a `with` statement, in one thread.
 
-    ``files`` maps command-line options to the texts of the files that they name. These files exist only in memory.
-    ``notes`` are lines for the log. ``secrets`` are removed from notes and errors.
+    ``files`` maps command-line options to the texts of their files. ``notes`` are lines for the log. ``secrets`` are
+    removed from notes and errors.
     """
 
     def __init__(
@@ -148,10 +147,10 @@ class ConnectorProcess:
         return [*self._warnings, *self._remarks]
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages that the connector prints, except logs and error reports (TRACE).
+        """Yield the messages that the connector prints, except logs and error reports.
 
         Raises: SourceRefused for an error in the settings, or output that breaks the protocol; SourceUnavailable for
-        any other error, or a process that exits with an error.
+        any other error.
         """
         for line in self._lines():
             message = self._parse(line)
@@ -180,7 +179,7 @@ class ConnectorProcess:
                 if time.monotonic() >= self._ends_at:
                     raise TookTooLong(_t("The connector took longer than %d seconds.") % self._limits.seconds)
                 if not ready and self._process.poll() is not None:
-                    # The connector has ended, but a process that it started may still have its output open.
+                    # A process that the ended connector started may still have its output open.
                     break
                 for key, _events in ready:
                     piece = os.read(key.fd, _PIECE_BYTES)
@@ -220,7 +219,7 @@ class ConnectorProcess:
         if isinstance(message, dict) and isinstance(message.get("type"), str):
             return message
         if b'"RECORD"' in line:
-            # A skipped record would look deleted, so its document would be deleted.
+            # The document of a skipped record would be deleted.
             raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % self._clean(line, 100))
         self._note("INFO", self._clean(line))
         return {}
@@ -234,8 +233,7 @@ class ConnectorProcess:
         said = self._clean(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
         self._note("ERROR", said)
         kind = SourceRefused if error.get("failure_type") == "config_error" else SourceUnavailable
-        # Only the first error is kept, because it is the cause. Airbyte's development kit adds a summary at the end,
-        # which always blames the settings.
+        # The first error is the cause. Airbyte's development kit adds a summary, which always blames the settings.
         if self._failure is None:
             self._failure = kind(_t("The connector says: %s") % said)
 
@@ -249,7 +247,7 @@ class ConnectorProcess:
     def _clean(self, text: str | bytes, longest: int = _LONGEST_NOTE) -> str:
         said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
         if _TRACEBACK in said:
-            # In a traceback, the lines without indentation name the errors.
+            # In a traceback, lines without indentation name the errors.
             kept = (line for line in said.splitlines() if line[:1].strip() and not line.startswith(_TRACEBACK))
             said = "\n".join(kept)
         for secret in self._secrets:

@@ -36,7 +36,7 @@ class InstallationFailed(RagsiteError):
 
 
 def install(connector: RegisteredConnector, say: Say) -> None:
-    """Install the connector into a new environment, replace its earlier environment, and store its spec.
+    """Install the connector into a new environment, which replaces an earlier one, and store its spec.
 
     Raises: InstallationFailed, SourceRefused.
     """
@@ -56,8 +56,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec (the JSON Schema of the connector's settings) is read from the new environment, after it was
-            # moved.
+            # The spec is read from the new environment.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
             _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())

@@ -1,4 +1,4 @@
-"""Find the programs of installed connectors, and read manifests (YAML files that describe a connector without code)."""
+"""Find the programs of installed connectors, and read manifests (connectors as YAML files)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ def find_program(connector: RegisteredConnector) -> list[str]:
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
-    # Python is called by its path, because the script's first line names the folder in which the environment was built.
-    # The environment was moved afterwards.
+    # The script's first line names the folder from which the environment was moved.
     return [str(scripts / "python"), str(program)]
 
 

@@ -1,7 +1,6 @@
 """Store up to which record a source was read, so that the next run reads only later records (incremental reading).
 
-A connector reports this point in a STATE message. The message is stored only after the documents of all records before
-it. So after an interruption, no record is missed; some may be read twice.
+A connector reports this in a STATE message, which is stored after the documents of all earlier records.
 """
 
 from __future__ import annotations
@@ -23,21 +22,17 @@ _ITEMS_BETWEEN = 200
 
 
 def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
-    """Return a hash of everything on which a STATE depends: the connector, its settings and its chosen streams.
-
-    A stored STATE is used only while this hash stays the same.
-    """
+    """Return a hash of the connector, its settings and its streams. A STATE is only valid with the same hash."""
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
     told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
-    # The hash has a secret key, because the settings contain passwords that could be guessed from a plain hash.
+    # Passwords in the settings could be guessed from a hash without a secret key.
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 
 
 class Reading:
     """Tracks how far one run has read a source, so that the next run can continue.
 
-    ``state`` is the connector's stored STATE; if it is empty, the connector reads everything. If ``is_full`` is true,
-    this run reads all records of the source, and not only changes.
+    ``state`` is the connector's stored STATE (empty: read everything). ``is_full``: the run reads all records.
     """
 
     def __init__(self, source: int, run: int, setup: str, streams: Iterable[ChosenStream], days: int | None) -> None:
@@ -61,11 +56,11 @@ class Reading:
 
     @property
     def has_advanced(self) -> bool:
-        """Whether the connector has sent a STATE that differs from the one at the start."""
+        """Whether the connector has sent a new STATE."""
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
     def remember_state(self, message: StateMessage, items: int) -> None:
-        """Remember a STATE message, and how many different items the connector had sent before it."""
+        """Remember a STATE message, and how many different items came before it."""
         if not self._known.add_message(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
@@ -83,10 +78,9 @@ class Reading:
         return self.is_full and last_run < self._began_run
 
     def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the newest STATE that came before or at item ``saved``, because all items up to it are saved.
+        """Store the newest STATE at or before item ``saved``, up to which all items are saved.
 
-        If ``is_all`` is true, all items are saved, so the newest STATE is stored. ``is_complete`` means that the
-        connector sent everything.
+        ``is_all``: all items are saved. ``is_complete``: the connector sent everything.
         """
         if not self._incremental:
             return
@@ -109,5 +103,5 @@ class Reading:
 
 def _is_due(stored: ReadingState, days: int) -> bool:
     age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
-    # A connector that sends no STATE reads everything in each run, so each run counts as a full one.
+    # Each run reads everything if the connector sends no STATE.
     return not stored.messages or age >= timedelta(days=days)

@@ -30,10 +30,7 @@ class SecretArea(forms.Textarea):
 
 
 def _simplify_schema(schema: Any) -> dict[str, Any]:
-    """Return the schema without a needless choice between alternatives.
-
-    Alternatives that are no objects become the first one that is not null. A single alternative replaces the choice.
-    """
+    """Return the schema without choices that have one alternative, or none that is an object."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")
@@ -86,7 +83,7 @@ def _list_choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def build_fields(schema: Schema) -> dict[str, forms.Field]:
-    """Return the form fields by name. A name is the constant PREFIX followed by the path of the setting."""
+    """Return the form fields by name: PREFIX and the path of the setting."""
     fields: dict[str, forms.Field] = {}
     for name, field in _iterate_fields(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
         if len(fields) < MOST_FIELDS:
@@ -212,7 +209,7 @@ def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing:
     if value in (None, "", []):
         return _ABSENT
     if isinstance(values := schema.get("enum"), list):
-        # A form sends the chosen value as text, but the schema may define it as a number.
+        # The form sends text, but the schema may define a number.
         return next((each for each in values if str(each) == str(value)), _ABSENT)
     if schema.get("airbyte_secret") and _read_type(schema) in ("integer", "number", "object", "array"):
         return _read_json(here, value)

@@ -1,6 +1,6 @@
-"""Combine the STATE messages of an Airbyte connector. They tell its next call where to continue.
+"""Combine an Airbyte connector's STATE messages, which say where its next call continues.
 
-A message is about one stream (STREAM), about all streams (GLOBAL), or in a form of the connector's own (LEGACY):
+A message is about one stream (STREAM), about all streams (GLOBAL), or in the connector's own form (LEGACY):
 https://docs.airbyte.com/platform/understanding-airbyte/airbyte-protocol#state--checkpointing
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from retrieval.sources.airbyte.streams import join_name
 
 _LEGACY, _GLOBAL = "legacy", "global"
-# The last STATE message of each stream. A GLOBAL or LEGACY message stands alone.
+# The last STATE message of each stream, or one message that is GLOBAL or LEGACY.
 Snapshot = Mapping[str, Any]
 
 
@@ -24,10 +24,7 @@ class StateMessage:
 
 
 class KnownState:
-    """Collects a connector's last STATE messages, as they are passed to its next call.
-
-    Messages of streams that are not in ``streams`` are dropped. ``streams`` are those that are read incrementally.
-    """
+    """Collects a connector's last STATE messages about ``streams``, for its next call."""
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:
         self._streams = streams
@@ -58,8 +55,7 @@ class KnownState:
         name = join_name(descriptor.get("namespace"), descriptor.get("name"))
         if name not in self._streams:
             return False
-        # All messages of a connector have the same type. If another type is stored, an older version of the connector
-        # sent it, so it is removed.
+        # A stored message of another type is from an older version of the connector.
         self._parts = {key: part for key, part in self._parts.items() if key.startswith("stream ")}
         self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
         return True

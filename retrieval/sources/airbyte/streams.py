@@ -1,6 +1,6 @@
 """Choose streams (kinds of records) of a connector, and how each is read.
 
-A source stores the options of all its streams together. The options of a stream begin with its prefix.
+In a source's options, the options of a stream begin with its prefix.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def can_read_changes(stream: Mapping[str, Any]) -> bool:
 class ChosenStream:
     """A stream that a source reads from its connector.
 
-    ``stream`` is the connector's description of the stream, ``options`` are the source's options for it.
+    ``stream`` is the connector's description, ``options`` are the source's options for the stream.
     """
 
     name: str
@@ -79,7 +79,7 @@ class ChosenStream:
         return can_read_changes(self.stream) and self.options.get("sync_mode") == INCREMENTAL
 
     def build_catalog_entry(self) -> dict[str, Any]:
-        """Return what the connector shall read of this stream, and how (a ConfiguredAirbyteStream)."""
+        """Return what the connector shall read of this stream, as a ConfiguredAirbyteStream."""
         described = {name: value for name, value in self.stream.items() if name != "fields"}
         described["supported_sync_modes"] = described.get("supported_sync_modes") or [FULL]
         chosen: dict[str, Any] = {
@@ -99,7 +99,7 @@ def _split(path: object) -> list[str]:
 
 
 def is_deleted(values: list[Any]) -> bool:
-    """Return whether a field marks its record as deleted: any of its values means yes, such as a time, true or 1."""
+    """Return whether a field marks its record as deleted, by a value such as a time, true or 1."""
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 
@@ -141,7 +141,7 @@ def build_days_field() -> forms.Field:
 
 
 def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream without a cursor field, which shows what has changed."""
+    """Yield an error for each incremental stream without a cursor field."""
     for name in list_chosen(cleaned):
         stream, options = find_stream(found, name), select_stream_options(cleaned, name)
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
@@ -151,9 +151,9 @@ def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) ->
 
 
 def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream, if the source also takes over who may read its items.
+    """Yield an error for each incremental stream of a source that imports readers.
 
-    If a right is withdrawn, the record need not change, so incremental reading would miss it.
+    A record need not change when a right is withdrawn, so incremental reading would miss this.
     """
     for name in list_chosen(cleaned):
         if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:

@@ -34,7 +34,7 @@ class ConfluenceOptions(TakesReaders, Options, Account):
 
 
 class _Unreadable(RagsiteError):
-    """An error: a response of the server does not say who may read a page or space. The message is for the admin."""
+    """An error: a response does not say who may read a page or space. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Subjects:
 
 @dataclass(slots=True)
 class _Rights:
-    """A run's cache of rights: who may read the space, the members of groups, and the names of accounts."""
+    """A run's cache of the space's readers, the members of groups, and the names of accounts."""
 
     space: _Subjects = field(default_factory=_Subjects)
     unread: str = ""
@@ -72,13 +72,13 @@ class _Rights:
         return name
 
     def remember_user(self, user: Mapping[str, Any]) -> str:
-        """Return an account's id, and remember its mail address, or its name if the server hides the address."""
+        """Return an account's id, and remember its mail address, or else its name."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
     def read_space_readers(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
-        """Return who may see the space. Confluence Cloud and Confluence Server list permissions in different forms."""
+        """Return who may see the space. Confluence Cloud and Server list permissions in different forms."""
         found = _Subjects()
         try:
             for each in permissions:
@@ -94,7 +94,7 @@ class _Rights:
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
         if found == _Subjects():
-            # The source's account can see the space, so a complete answer would name at least one user or group.
+            # The source's account can see the space, so at least one user or group is missing.
             raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 
@@ -118,7 +118,7 @@ class _Rights:
 
 
 class ConfluenceConnector(WikiConnector):
-    """Reads the pages of a Confluence space. It uses CQL, which Cloud, Data Center and Server support."""
+    """Reads the pages of a Confluence space by CQL, which Cloud, Data Center and Server support."""
 
     name = "confluence"
     label = _("Confluence")
@@ -154,10 +154,7 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Request a page of results. Return it with "", or with the reason why it contains no restrictions.
-
-        Some servers cannot list restrictions if the page above a page was deleted.
-        """
+        """Request a page of results. Return it with "", or with the reason why it contains no restrictions."""
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
         parts = urlsplit(address)
@@ -211,10 +208,7 @@ class ConfluenceConnector(WikiConnector):
         return rights.name_readers(admitted)
 
     def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
-        """Return the readers that both ``one`` and ``other`` admit.
-
-        The members of groups are requested only if a group or user is in one of the two but not in the other.
-        """
+        """Return the readers that both ``one`` and ``other`` admit."""
         if one.is_everybody:
             return other
         groups, named, found = one.groups & other.groups, one.users & other.users, frozenset[str]()
@@ -234,10 +228,7 @@ class ConfluenceConnector(WikiConnector):
         return _Subjects(groups, named | (found - in_groups))
 
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
-        """Return the members of the group.
-
-        If the members cannot be read, the result is empty, so that no user gets too many rights.
-        """
+        """Return the members of the group; none if they cannot be read, so that no user gets too many rights."""
         if group not in rights.members:
             try:
                 rights.members[group] = frozenset(map(rights.remember_user, self._list_members(rights, group)))
@@ -282,7 +273,7 @@ def _read_ancestors(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_restricted(restrictions: Mapping[str, Any]) -> bool:
-    """Return whether the page has restrictions. A response may only contain their number. Raises: _Unreadable."""
+    """Return whether the page has restrictions. Raises: _Unreadable."""
     try:
         lists = [restrictions["user"], restrictions["group"]]
         return any(each["results"] or int(each.get("size") or each.get("totalSize") or 0) for each in lists)

@@ -60,13 +60,12 @@ from retrieval.sources.reader_names import TakesReaders
 
 SAMPLES = 3
 MOST_SAMPLES = 9
-# After this time or number of items, an incremental attempt ends. The next attempt continues from the last STATE, the
-# connector's message that says how far it has read.
+# After this time or number of items, the next attempt continues from the last STATE.
 INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
 _FORMATS = [("html", _("HTML")), ("md", _("Markdown")), ("txt", _("plain text"))]
-# Common names of fields by their purpose. The form of a new stream proposes the first name that the stream has.
+# Common names of fields by their purpose, which the form proposes for a new stream.
 _USUAL = {
     "title_fields": ("title", "name", "subject", "summary", "fields.summary", "key"),
     "text_fields": ("body", "content", "text", "description", "html", "renderedFields.description"),
@@ -76,10 +75,9 @@ _USUAL = {
 
 
 class ConnectorOptions(forms.Form):
-    """The form for the settings of a connector and for its streams, whose records become documents.
+    """The form for the settings of a connector and for its streams.
 
-    ``spec`` is the JSON Schema of the connector's settings. ``groups`` are the form's sections, as label and names of
-    fields.
+    ``spec`` is the JSON Schema of the settings. ``groups`` are the form's sections, as label and names of fields.
     """
 
     spec: Mapping[str, Any] = {}
@@ -266,8 +264,8 @@ class ConnectorSource(Connector):
     def list_items(self) -> Iterator[RemoteItem]:
         """Read all records, store their texts in a temporary file, and yield their items.
 
-        If the connector fails midway, no item is yielded, because unread records would seem to be deleted. An
-        incremental source yields the items before the failure.
+        If the connector fails midway, only an incremental source yields items, because unread records would seem to be
+        deleted.
         """
         if self.is_preview:
             self._calls.check_settings()
@@ -386,10 +384,7 @@ class ConnectorSource(Connector):
 
 
 def _find_values(value: Any, path: str) -> list[Any]:
-    """Return the record's values at a path such as fields.description.
-
-    A path through a list leads to each member of the list.
-    """
+    """Return the record's values at a path such as fields.description, also from lists."""
     if isinstance(value, list):
         return [found for each in value for found in _find_values(each, path)]
     if not path:
@@ -441,7 +436,7 @@ def _read_metadata(record: Mapping[str, Any], options: Mapping[str, Any]) -> dic
         fields["changed"] = options["changed_field"]
     facts = {name: _read_fact(record, path) for name, path in fields.items() if name}
     if facts.get(settings.DOCUMENT_GROUPS_KEY, "") is None:
-        # If the groups are missing in a record, no group may read its document.
+        # If a record has no groups, no group may read its document.
         facts[settings.DOCUMENT_GROUPS_KEY] = []
     return facts
 

@@ -39,7 +39,7 @@ class FeedConnector(HttpConnector):
     description = _("Entries of a feed. Entries that are no longer in it are kept.")
     form = FeedOptions
 
-    # A feed lists only its newest entries, so an entry that is missing in it is not deleted.
+    # A feed lists only its newest entries, so a missing entry is not deleted.
     lists_everything = False
 
     _entries: dict[str, Fetched]
@@ -56,7 +56,7 @@ class FeedConnector(HttpConnector):
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:
             raise no_feed from error
-        # The text is decoded by this module, because feedparser would use any Python codec that the feed names.
+        # feedparser would use any Python codec that the feed names.
         feed = feedparser.parse(text.encode(), response_headers={"content-type": "application/xml; charset=utf-8"})
         if not feed.get("version"):
             raise no_feed
@@ -78,5 +78,5 @@ class FeedConnector(HttpConnector):
         try:
             return super().fetch(item, validators)
         except ItemGone:
-            # The page does not exist any more, but the feed still has the text of the entry.
+            # The page is gone, but the feed still has the text of the entry.
             return self._entries[item.key]

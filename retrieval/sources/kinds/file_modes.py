@@ -1,4 +1,4 @@
-"""Find out who may read a file on this server, from the permission bits of the file and its folders."""
+"""Find who may read a file on this server, from the permission bits of the file and its folders."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class _Admitted:
 class FileModes:
     """Finds the readers of files below ``root`` from the permission bits of files and folders.
 
-    A reader must be able to open each folder from ``root`` down to the file, and to read the file. If one of them has
-    an access control list, the readers are unknown, because these lists are not read.
+    If a file or folder has an access control list, the readers are unknown.
     """
 
     def __init__(self, root: Path) -> None:
@@ -85,10 +84,9 @@ def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -
     of_owner, of_group, of_others = (bool(status.st_mode & bit) for bit in bits)
     return _Admitted(
         groups=frozenset([status.st_gid] if of_group else []),
-        # Root owns many files of other people, so an owner who is root does not show who may read a file.
+        # Root owns many files of other people.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
-        # If others may read and the group may not, the mode excludes the group. A list of readers cannot express this,
-        # so others are not admitted.
+        # If others may read but the group may not, others are not admitted: a list of readers cannot express this.
         is_everybody=of_group and of_others,
         has_access_list=_has_access_list(path),
     )

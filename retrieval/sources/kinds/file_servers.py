@@ -26,7 +26,7 @@ from retrieval.sources.options import Account, AddressField, Options, Readable, 
 from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
 from retrieval.sources.reader_names import TakesReaders
 
-# Each folder is listed by a request of its own, because servers refuse to list all levels at once.
+# Servers refuse to list all levels at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
 _WANTED = (
     b'<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getetag/><getlastmodified/>'
@@ -135,10 +135,7 @@ class S3Connector(HttpConnector):
         return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Send a request. It has a signature if the options have a key.
-
-        A redirect is not followed, because it would need another signature.
-        """
+        """Send a request, signed if the options have a key. Redirects are not followed: they need another signature."""
         if not self.options.get("access_key"):
             return self._client.get(url, headers=headers, redirects=0)
         from botocore.auth import S3SigV4Auth

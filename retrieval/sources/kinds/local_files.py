@@ -92,7 +92,7 @@ class FolderConnector(Connector):
         modes = FileModes(root) if self.options.get("takes_readers") else None
         for path, status in _walk(root, root):
             name = path.relative_to(root).as_posix()
-            # A name may not be valid UTF-8. `fetch` rejects such a file.
+            # A name may not be valid UTF-8. `fetch` rejects its file.
             name = name.encode("utf-8", "backslashreplace").decode()
             readers = modes.find_readers(path, status) if modes is not None else None
             fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
@@ -119,8 +119,8 @@ class FolderConnector(Connector):
 def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the files below ``folder`` with their status, sorted by name.
 
-    Links to files outside ``root`` are skipped, and all links to folders, because these may form circles. Raises:
-    SourceUnavailable if a folder cannot be listed, because its files would seem to be deleted.
+    Links to folders, and to files outside ``root``, are skipped. Raises: SourceUnavailable if a folder cannot be
+    listed.
     """
     try:
         with os.scandir(folder) as scan:
@@ -140,9 +140,9 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
         }) from error  # fmt: skip
 
 
-# The mode by which Git marks a submodule, whose files are in another repository.
+# Git's mode for a submodule, whose files are in another repository.
 _SUBMODULE = 0o160000
-# The largest response of a Git server, which is kept in memory.
+# The largest response of a Git server, in memory.
 _MOST_BYTES = 256 * 2**20
 
 
@@ -233,7 +233,7 @@ class GitConnector(Connector):
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
-        # The user name that Git servers expect beside a token.
+        # Git servers expect this user name beside a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
             _make_git_client(client, self.options["repository"]).fetch(
@@ -273,7 +273,7 @@ def _make_git_client(client: Client, repository: str) -> Any:
                 most_bytes=_MOST_BYTES,
             )
             check_listing_response(answer)
-            # The Git library dulwich reads these attributes of a response.
+            # dulwich reads these attributes of a response.
             told = SimpleNamespace(
                 content_type=answer.headers.get("content-type"),
                 redirect_location=answer.url if answer.url != url else "",

@@ -48,7 +48,7 @@ class MailboxOptions(Options, Account):
 
 
 class _Connection(imaplib.IMAP4):
-    """An IMAP connection to an allowed address. It uses TLS from the start if ``context`` is not None."""
+    """An IMAP connection to an allowed address. It uses TLS from the start if it has a ``context``."""
 
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -83,7 +83,7 @@ class MailboxConnector(Connector):
 
     def list_items(self) -> Iterator[RemoteItem]:
         imap = self._open_mailbox()
-        # UIDVALIDITY changes when the server numbers its messages anew, so it is part of each item's key.
+        # UIDVALIDITY changes when the server renumbers its messages.
         _status, (validity, *_rest) = imap.response("UIDVALIDITY")
         folder = (validity or b"0").decode()
         for line in self._run_command("FETCH", "1:*", "(UID RFC822.SIZE)"):
@@ -138,6 +138,6 @@ class MailboxConnector(Connector):
         try:
             answer: tuple[str, list[Any]] = ask()
         except (OSError, imaplib.IMAP4.error) as error:
-            # After such an error, the connection cannot be used for further items.
+            # The connection cannot be used for further items.
             raise SourceUnavailable(_t("The mailbox does not answer: %s.") % error) from error
         return answer

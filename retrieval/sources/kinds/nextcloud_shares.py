@@ -1,4 +1,4 @@
-"""Find out who may read a file of Nextcloud or ownCloud: those with whom the source's account has shared it."""
+"""Find who may read a file of Nextcloud or ownCloud: those with whom the source's account has shared it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _READ = 1
 
 @dataclass(slots=True)
 class Shares:
-    """The shares of an account: for each path, the accounts and groups that may read it.
-
-    ``root`` is the source's folder, ``owner`` the account.
-    """
+    """The shares of an account (``owner``): for each path below ``root``, the accounts and groups that may read it."""
 
     owner: str
     root: PurePosixPath

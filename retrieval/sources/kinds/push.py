@@ -1,4 +1,4 @@
-"""The kind of source whose documents other programs send over the API. `retrieval.sources.pushes` stores them."""
+"""The kind of source whose documents other programs send over the API (see `retrieval.sources.pushes`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retrieval.sources.protocol import Connector
 
 
 class PushOptions(forms.Form):
-    """An empty form, because sources of the kind Push have no settings."""
+    """An empty form: sources of the kind Push have no settings."""
 
 
 class PushConnector(Connector):

@@ -48,7 +48,7 @@ from retrieval.text.encodings import find_codec
 _MOST_CHARACTERS = 3 * 2**20
 
 
-# Directives for robots that have a value after a colon. Any other word before a colon is the name of a robot.
+# Directives for robots with a value after a colon. Other words before a colon are names of robots.
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 _REFRESH = re.compile(r"\s*+(\d{1,6}+)[\d.]*+[;,\s]++(?:url\s*+=\s*+)?[\"']?([^\"'\s]+)", re.I)
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ class Robots:
             name, colon, value = (part.strip().lower() for part in word.partition(":"))
             if name == "unavailable_after":
                 if value.isalpha():
-                    # A date is "weekday, day", so the text before the comma is not the whole value.
+                    # A date is "weekday, day".
                     value, _comma, rest = rest.partition(",")
                 self.is_indexed = self.is_indexed and not (is_for_this and _is_past(value))
             elif colon and name not in _VALUED:
@@ -86,8 +86,8 @@ def _is_past(date: str) -> bool:
 class PageLinks(HTMLParser):
     """The links in the first three million characters of a page, as written there.
 
-    Relative links are relative to ``base``; if it is empty, to the page's own address. After ``refresh_seconds``, the
-    page redirects to ``refresh``.
+    Links are relative to ``base``, or if it is empty to the page's address. After ``refresh_seconds``, the page
+    redirects to ``refresh``.
     """
 
     def __init__(self, data: bytes, charset: str) -> None:
@@ -100,7 +100,7 @@ class PageLinks(HTMLParser):
         self.robots = Robots()
         self._unseen = 0
         text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
-        # `close` is not called, because it searches several times for the end of an unclosed tag, which is slow.
+        # `close` is slow, because it searches several times for the end of an unclosed tag.
         self.feed(text[:_MOST_CHARACTERS])
 
     def resolve_base(self, response: Response) -> str:
@@ -141,8 +141,7 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# These media types only mean "save the file", so the extension decides. The extensions in _PROGRAMS do not count,
-# because such an address is a program that can send any format.
+# These media types only mean "save the file", so the extension decides, unless it is a program's (_PROGRAMS).
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -152,13 +151,12 @@ _ANY_TYPE = frozenset(
 _PROGRAMS = re.compile(r"\.(?:php\d?|aspx?|ashx|jspx?|cgi|pl|cfm|do|action)$", re.I)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_ADDRESS = re.compile(r"utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid|aspsessionid\w*)=", re.I)
-# URL parameters with the address to which a site returns after a visitor has signed in or consented to cookies.
+# URL parameters with the address to which a site returns, as after signing in.
 _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back|service", re.I)
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page may name another page as its original (rel=canonical). If the original lacks more than this share of its words,
-# the page becomes a document too.
+# A page also becomes a document if its original (rel=canonical) lacks more than this share of its words.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -196,7 +194,7 @@ class WebsiteConnector(HttpConnector):
         self._asked_at = 0.0
         self._robots: Any = None
         # ``_trails`` maps an address to the addresses that redirected to it. ``_answers`` are responses that were
-        # requested early, to compare them with another page.
+        # requested early.
         self._trails: dict[str, tuple[str, ...]] = {}
         self._answers: dict[str, Response] = {}
         self._originals: dict[str, set[str] | None] = {}
@@ -224,8 +222,7 @@ class WebsiteConnector(HttpConnector):
             target = join_address(response.url, response.headers["location"])
             if normalise_address(target) != item.key:
                 return self._follow_redirect(item, target)
-            # The site redirects to the same address until the client sends its cookie. So the address is requested
-            # again.
+            # The site redirects to the same address until the client sends its cookie.
             response = self._request(item.key, {})
         if item.is_entry:
             check_listing_response(response)
@@ -264,7 +261,7 @@ class WebsiteConnector(HttpConnector):
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.resolve_base(response)
         canonical = self._resolve_local_link(base, page.canonical)
-        # An address that differs only in the scheme (http, https) is the same page.
+        # Addresses that differ only in the scheme are the same page.
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
         if is_other and self._has_original(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
@@ -299,7 +296,7 @@ class WebsiteConnector(HttpConnector):
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
     def _read_original_words(self, address: str) -> set[str] | None:
-        """Return the words of a page; None if it cannot be read, or names another page as its original."""
+        """Return the words of a page; None if it cannot be read, or names another original."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
                 return None
@@ -381,12 +378,12 @@ class WebsiteConnector(HttpConnector):
 
 
 def normalise_address(url: str) -> str:
-    """Return the address without the parts that do not change the page, so that each page has one address.
+    """Return the address without fragment, campaign parameters (`utm_…`) and session ids.
 
-    These are the fragment, campaign parameters (`utm_…`) and session ids. Raises: ItemFailed if it is not an address.
+    Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # The remaining text is not changed, because servers distinguish /wiki?Opening and /wiki?Opening=.
+    # Servers distinguish /wiki?Opening and /wiki?Opening=, so the rest is not changed.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 

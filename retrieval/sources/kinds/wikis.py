@@ -1,4 +1,4 @@
-"""Read pages of MediaWiki over its API. The base class is also used for other wikis."""
+"""Read pages of MediaWiki over its API."""
 
 from __future__ import annotations
 
