@@ -37,7 +37,7 @@ NAME = "approved"
 
 # The user may lack the right to the sources of the best candidate, so several are tried.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions, so it must equal a wording.
+# A follow-up question with at most this many words may depend on earlier questions, so it must equal a stored question of the approved answer.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 

@@ -85,7 +85,7 @@ def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, objec
     asked = wanted.validated_data
     method = asked.get("method") or "default"
     try:
-        # A search without a slot must not read the database, so the filters are built here.
+        # The filters are built after the wait, because a request that is refused must not read the database.
         with wait_for_search_slot():
             result = search(
                 asked["query"],

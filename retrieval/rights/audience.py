@@ -35,8 +35,8 @@ class ReaderKind(StrEnum):
 class Readers:
     """Accounts that may read a collection or document, with the rule that allows it.
 
-    ``accounts`` is a condition on accounts, which also matches inactive ones. ``name`` is the name of a group or an
-    account; ``is_granted``: a grant names it.
+    ``accounts`` is a condition that also matches inactive accounts. ``name`` is the name of a group or an account.
+    ``is_granted`` is true if an administrator granted the collection to it.
     """
 
     kind: ReaderKind

@@ -60,9 +60,10 @@ def _normalise_nouns(words: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A quantity that questions name by everyday words, such as weight by "heavy".
+    """A quantity, such as weight, that has words of its own in questions ("heavy").
 
-    ``columns`` are column names. ``phrases`` maps a phrase to an extreme ("heaviest"), or to None ("how heavy").
+    ``columns`` are names of columns with this quantity. ``phrases`` maps a phrase to the extreme that it asks for
+    ("heaviest": the largest), or to None ("how heavy").
     """
 
     columns: frozenset[str]

@@ -23,7 +23,7 @@ class Fact:
 
 
 def list_facts(document: Document) -> list[Fact]:
-    """Return the document's values of its collection's filters, in their order.
+    """Return the values to show of a document's metadata, in the order of its collection's filters.
 
     Fields that every document has are left out.
     """

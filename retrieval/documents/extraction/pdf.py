@@ -102,7 +102,7 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 
 
 def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return texts that a running title has in common on different pages, despite its page numbers."""
+    """Return forms of a line without its page number, of which the running titles of several pages share one."""
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []

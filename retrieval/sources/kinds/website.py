@@ -296,7 +296,7 @@ class WebsiteConnector(HttpConnector):
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
     def _read_original_words(self, address: str) -> set[str] | None:
-        """Return the words of a page; None if it cannot be read, or names another original."""
+        """Return the words of a page; None if it cannot be read, or if its canonical link names another page."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
                 return None
