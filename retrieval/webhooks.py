@@ -54,7 +54,7 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 
 
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
-    """Send an event once and return its delivery; None if it is not due, or if another delivery to its receiver runs."""
+    """Send an event once and return its delivery; None if it is not due or its receiver gets another delivery."""
     delivery = _lease(delivery_id)
     if delivery is None:
         return None

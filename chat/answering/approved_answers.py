@@ -37,7 +37,8 @@ NAME = "approved"
 
 # The user may lack the right to the sources of the best candidate, so several are tried.
 MOST_CANDIDATES = 5
-# A follow-up question with at most this many words may depend on earlier questions, so it must equal a stored question of the approved answer.
+# A follow-up question with at most this many words may depend on earlier questions. So it must equal a stored question
+# of the approved answer.
 FEW_WORDS = 5
 STREAMED_CHARACTERS = 120
 

@@ -19,8 +19,8 @@ def render_piece(
 ) -> SafeString:
     """Return a new piece of an unfinished line as HTML, with links for its markers (``[1]``).
 
-    ``before`` is the line's earlier text, in which a code span may have begun. ``at`` are the offsets of markers; None: each ``[n]``
-    is a marker.
+    ``before`` is the line's earlier text, in which a code span may have begun. ``at`` are the offsets of markers; None:
+    each ``[n]`` is a marker.
     """
     whole = before + text
     html = []

@@ -232,7 +232,7 @@ def find_weights() -> Path | None:
 
 
 def build_sentencepiece_model(weights: FourBitFile) -> bytes:
-    """Return the model's tokenizer as a serialized SentencePiece model. Its token ids are the row numbers of the weights."""
+    """Return the model's tokenizer as a serialized SentencePiece model. Token ids are row numbers of the weights."""
     from sentencepiece import SentencePieceNormalizer, sentencepiece_model_pb2
 
     messages: Any = sentencepiece_model_pb2
