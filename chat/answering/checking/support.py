@@ -322,7 +322,7 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    ``shares`` are the three shares that :func:`_measure_doubts` returns. The factors of ``doubts`` multiply the support.
+    ``shares`` are what :func:`_measure_doubts` returns. The factors of ``doubts`` multiply the support.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
