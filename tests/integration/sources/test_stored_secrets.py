@@ -40,7 +40,8 @@ ADDRESSES = {
 CASES = [
     (kind, {address: URL, **others}, {address: now}, now in SAME_SERVER)
     for kind, (address, others) in ADDRESSES.items()
-    for now in (*OTHER_SERVERS, *SAME_SERVER)
+    # All kinds compare addresses by one function: one kind meets all of them.
+    for now in ((*OTHER_SERVERS, *SAME_SERVER) if kind == "website" else (*OTHER_SERVERS[:2], SAME_SERVER[0]))
 ] + [
     ("mailbox", MAILBOX, change, change in ({"folder": "Sent"}, {"host": "MAIL.example"}))
     for change in (
