@@ -20,7 +20,6 @@ from retrieval.search import pipeline as search_module
 from retrieval.search.profiles import profile_comparison, profiles
 from retrieval.types import MetadataBoost, QueryClass, RetrieverWeights, SearchMethod
 from tests.support.faults import forget_findings
-from tests.support.libraries import library_of
 from tests.support.pages import messages, staff
 
 pytestmark = pytest.mark.django_db
@@ -57,14 +56,12 @@ def version(profile):
     return profiles.add_version(profile, RRF, note="ranks only")
 
 
-library = library_of(
-    {
-        "pump.md": "# MX-9920-W\n\nThe MX-9920-W is a <b>circulation</b> pump.",
-        "valve.md": "# Valves\n\nA ball valve closes with a quarter turn, unlike a pump.",
-        "hours.md": "# Opening hours\n\nThe warehouse is open from eight until five.",
-    },
-    pump={"year": 2025},
-)
+@pytest.fixture
+def library(collection, ingest):
+    ingest(collection, "pump.md", "# MX-9920-W\n\nThe MX-9920-W is a <b>circulation</b> pump.", metadata={"year": 2025})
+    ingest(collection, "valve.md", "# Valves\n\nA ball valve closes with a quarter turn, unlike a pump.")
+    ingest(collection, "hours.md", "# Opening hours\n\nThe warehouse is open from eight until five.")
+    return collection
 
 
 def change(profile):
