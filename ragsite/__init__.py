@@ -8,6 +8,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # create half a million objects that stay. Each answer creates thousands more.
 gc.set_threshold(50_000, 10, 10)
 
-from ragsite.celery import app as celery_app
+from ragsite.celery import app as celery_app  # noqa: E402
 
 __all__ = ["celery_app"]

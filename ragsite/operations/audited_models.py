@@ -7,6 +7,7 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 
@@ -153,7 +154,10 @@ def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
         # The entry stays when the person is erased, so it gets the id.
         return f"user {related.pk}"
-    return f"{related.content_type.app_label}.{related.codename}" if isinstance(related, Permission) else str(related)
+    if isinstance(related, Permission):
+        # `related.content_type` would be a query for each of a role's hundred permissions.
+        return f"{ContentType.objects.get_for_id(related.content_type_id).app_label}.{related.codename}"
+    return str(related)
 
 
 def _is_exempt(instance: Model) -> bool:

@@ -7,9 +7,11 @@ from io import StringIO
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -53,6 +55,19 @@ def test_sign_ins_are_recorded_and_what_strangers_type_is_not(client, reader):
     assert "secret" not in str(AuditEntry.objects.values())
     assert (succeeded.actor.name, succeeded.address, succeeded.via) == ("reader", "203.0.113.7", "page")
     assert (ended.action, ended.actor.name) == ("sign_in.ended", "reader")
+
+
+def test_many_granted_permissions_take_no_more_queries_than_a_few(django_assert_max_num_queries):
+    permissions = list(Permission.objects.filter(content_type__app_label="retrieval").order_by("pk"))
+    ContentType.objects.clear_cache()
+    with CaptureQueriesContext(connection) as few:
+        Group.objects.create(name="few").permissions.set(permissions[:2])
+    ContentType.objects.clear_cache()
+    kinds = len({each.content_type_id for each in permissions})
+    with django_assert_max_num_queries(len(few) + kinds):
+        Group.objects.create(name="many").permissions.set(permissions)
+    assert len(permissions) > 3 * kinds
+    assert len(entries("group.permissions_added")[-1].details["names"]) == len(permissions)
 
 
 def test_a_password_with_each_call_is_recorded_once_an_hour_and_address(reader):
