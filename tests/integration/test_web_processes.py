@@ -115,9 +115,9 @@ def test_two_processes_are_one_web_server(collection, ingest, model, server):
     one, two = processes(server)
     # A rush is dealt out: neither process takes all of it.
     with ExitStack() as lines:
-        for _ in range(12):
+        for _ in range(24):
             lines.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-        wait_until(lambda: sum(len(ports_of(server, each)) for each in (one, two)) == 12, what="the connections")
+        wait_until(lambda: sum(len(ports_of(server, each)) for each in (one, two)) == 24, what="the connections")
         assert min(len(ports_of(server, each)) for each in (one, two)) >= 3
     # Many who search at once share a few connections; vectors come from the model that was opened before the fork.
     with client_of(server, one) as client, ThreadPoolExecutor(8) as searchers:
