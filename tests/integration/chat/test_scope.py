@@ -2,10 +2,12 @@
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from chat.conversations import rights
-from chat.conversations.history import list_turns_before
+from chat.conversations.history import find_earlier_sources, list_turns_before
 from chat.models import Answer
 from chat.streaming import asking, streams
 from retrieval.models import Collection, Document
@@ -118,6 +120,19 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
     first.conversation.delete()
     again.refresh_from_db()
     assert [turn.question for turn in list_turns_before(Answer.objects.get(pk=again.pk))] == [branched.question]
+
+
+def test_the_earlier_answers_of_a_conversation_are_read_at_once(library):
+    last = answered("How heavy is the ball valve?", collection="library")
+    queries = []
+    for question in ("How heavy is the new pump?", "what is it made of?", "And the ball valve?"):
+        last = answered(question, conversation_id=last.conversation_id)
+        with CaptureQueriesContext(connection) as taken:
+            list_turns_before(last)
+            find_earlier_sources(last)
+        queries.append(len(taken))
+    assert len(list_turns_before(last)) == 3
+    assert queries[0] == queries[-1]
 
 
 def test_a_branch_shows_nothing_that_was_lost_since(library):

@@ -52,6 +52,22 @@ def test_what_stood_in_is_shown_and_matched(library):
     assert result.hits[0].candidate.matched_terms == ("hospit",)
 
 
+def test_a_search_looks_up_similar_words_once(library, monkeypatch):
+    looked_up = []
+    find = vocabulary._find_near
+
+    def count(*arguments):
+        looked_up.append(arguments[:2])
+        return find(*arguments)
+
+    monkeypatch.setattr(vocabulary, "_find_near", count)
+    # Several words are near, so the spelling is not corrected, and the lexical retriever needs them too.
+    result = search("does the valze close", build_unrestricted_filters())
+    assert "valve.md" in [hit.passage.source for hit in result.hits]
+    assert looked_up
+    assert len(looked_up) == len(set(looked_up))
+
+
 def test_words_that_the_documents_lack_are_told(library):
     result = search("valve hosptial MongoDB", build_unrestricted_filters(), method=SearchMethod.LEXICAL)
     (retriever,) = [each for each in result.trace.retrievers if each.retriever is Retriever.LEXICAL]
