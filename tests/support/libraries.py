@@ -4,6 +4,7 @@ import copy
 import functools
 
 import pytest
+from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection, models
@@ -15,8 +16,9 @@ from retrieval.models import Document
 def remembered(build):
     """Return a fixture that fills only the tables of documents, and fills them the same every time.
 
-    It is run once. Afterwards those tables are emptied and filled with their first content, ids included, the files of
-    the documents are restored, and the models among its arguments become the first time's models::
+    It is run once for each embedder. Afterwards those tables are emptied and filled with their first content, ids
+    included, the files of the documents are restored, and the models among its arguments become the first time's
+    models::
 
         @pytest.fixture
         @remembered
@@ -24,17 +26,19 @@ def remembered(build):
             ingest(collection, "pump.md", "The pump is blue.")
             return collection
     """
-    first = []
+    first = {}
 
     @functools.wraps(build)
     def fixture(**arguments):
         rows = {name: value for name, value in arguments.items() if isinstance(value, models.Model)}
-        if not first:
+        # The rows name the embedder that made their vectors.
+        embedder = repr(settings.EMBEDDER)
+        if embedder not in first:
             returned = build(**arguments)
             states = {name: dict(row.__dict__) for name, row in rows.items()}
-            first.append((_copy_out(), _read_files(), states, copy.copy(returned)))
+            first[embedder] = _copy_out(), _read_files(), states, copy.copy(returned)
             return returned
-        tables, files, states, returned = first[0]
+        tables, files, states, returned = first[embedder]
         _copy_in(tables)
         _write_files(files)
         for name, row in rows.items():
