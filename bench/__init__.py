@@ -15,5 +15,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
 def build_environment(**values: object) -> dict[str, str]:
-    """Return environment variables that give the site's processes other values of constant settings."""
+    """Return environment variables that start the site's processes with ``values`` in place of its own settings.
+
+    The keys of ``values`` are names of settings. The module ``bench.settings`` reads the variables.
+    """
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

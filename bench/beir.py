@@ -33,7 +33,7 @@ class CorpusDocument:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query, and the documents that people judged with their grades. At least one grade is above 0."""
+    """A query, with the grades that people gave to documents, by document id. At least one grade is above 0."""
 
     id: str
     text: str
@@ -114,7 +114,10 @@ def _find_judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield each line that is not blank, after its place (file and number). Raises: UnreadableTestSet."""
+    """Yield a pair for each line that is not blank: its place (file and line number) and its text.
+
+    Raises: UnreadableTestSet.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:

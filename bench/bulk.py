@@ -58,8 +58,9 @@ def replace_documents(
 ) -> None:
     """Replace all documents of the collection, in one transaction.
 
-    Term weights depend on the mean length of the chunks. Unless ``exact``, an estimate is used if it differs by at most
-    a tenth, because otherwise all rows are written twice.
+    Term weights depend on the mean length of all chunks. It is not yet known when the first rows are written, so the
+    mean length in the first document is used as an estimate. If the estimate was wrong, all rows are written a second
+    time; without ``exact``, only if it differs from the mean by more than a tenth.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -78,7 +79,10 @@ def replace_documents(
 
 
 def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
-    """Return a hash of ``parts`` and everything else that the index of the collection depends on."""
+    """Return a hash of everything on which the collection's index depends.
+
+    ``parts`` are the caller's contribution to it, such as the settings by which documents are cut.
+    """
     site = (
         ANALYSIS_VERSION,
         embedder.name,

@@ -80,7 +80,10 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
 
 
 def word_share(answer: LabelledAnswer) -> float:
-    """Return the share of the answer's words that a passage contains, a simple baseline; 1 for no words."""
+    """Return the share of the answer's words that its passages contain; 1 for an answer without words.
+
+    This simple measure is the baseline with which the site's measure of groundedness is compared.
+    """
     words = _WORD.findall(answer.text.lower())
     held = set(_WORD.findall(" ".join(answer.passages).lower()))
     return sum(word in held for word in words) / len(words) if words else 1.0

@@ -27,7 +27,7 @@ PAGES = ("/", "/healthz")
 
 @dataclass(slots=True)
 class RushRun:
-    """The seconds of searches, by status, and of pages that were opened during the searches."""
+    """The durations of searches, by HTTP status, and of page loads during the searches, by path; in seconds."""
 
     searches: dict[int, list[float]] = field(default_factory=dict)
     pages: dict[str, list[float]] = field(default_factory=dict)

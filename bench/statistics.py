@@ -68,12 +68,14 @@ def auroc_interval(positive: Sequence[bool], scores: Sequence[float], *, resampl
 def refusal_precision(
     unanswerable: Sequence[bool], answerable: Sequence[bool], *, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """Return which share of refused questions is unanswerable, as if both kinds of questions were equally many.
+    """Return the precision of refusals: the share of refused questions that are unanswerable.
 
-    Each argument has for each question of one kind whether it was refused. The precision is r / (r + w): r and w are
-    the refused shares of the unanswerable and the answerable questions. The 95 % bootstrap interval is over the
-    questions of both kinds; samples without a refusal are left out. None without a refusal. Raises: ValueError for a
-    kind without questions.
+    The arguments have one value for each question: True if it was refused. Both kinds of questions have equal weight,
+    so that the precision does not depend on how many there are of each. It is r / (r + w), where r is the share of
+    unanswerable questions that were refused, and w the share of answerable questions that were refused.
+
+    The 95 % bootstrap interval resamples the questions of both kinds, and leaves out samples without a refusal. The
+    result is None if no question was refused. Raises: ValueError if there are no questions of one kind.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

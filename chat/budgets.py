@@ -111,7 +111,10 @@ def spend_question(user: AnyUser) -> None:
 
 
 def may_use_model(user: AnyUser | None) -> bool:
-    """Return whether the user has tokens and money left for a language model, apart from answers in progress."""
+    """Return whether the user has tokens and money left for a language model today.
+
+    The tokens and cost of answers in progress are not counted yet.
+    """
     budget = find_budget(user)
     return budget is None or budget.model_share is None or not budget.model_share.is_spent
 

@@ -109,7 +109,10 @@ class Breaker:
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
     def abandoned(self) -> None:
-        """End a call that shows nothing about the server, such as an invalid request."""
+        """End a call that does not show whether the server works, such as an invalid request.
+
+        It counts neither as a success nor as a failure. After a trial call, the next trial may begin.
+        """
         with self._lock:
             self._trial_at = None
 

@@ -1,7 +1,7 @@
 """Limit the time for one question. PURE.
 
-The deadline is in a `contextvars.ContextVar`, which async tasks and `sync_to_async` copy. Threads of a pool need a
-:class:`Stage`.
+The deadline is in a `contextvars.ContextVar`. Async tasks and `sync_to_async` copy its value, but thread pools do not.
+So work in a thread pool needs a :class:`Stage`, which copies it.
 """
 
 from __future__ import annotations

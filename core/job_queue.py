@@ -33,7 +33,8 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
             logger.warning("The broker did not take %s %s (%s).", model._meta.verbose_name_raw, pk, error)
             break
         sent += 1
-        # A fast worker may already have begun the job and set another time.
+        # A fast worker may already have begun or postponed the job. Then the filter excludes the job, so that its new
+        # times are kept.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
             model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
@@ -105,7 +106,11 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
 
 
 def _find_lost(model: type[Job]) -> list[int]:
-    """Return the ids of jobs whose task is lost: n waiting tasks belong to the n jobs sent last."""
+    """Return the ids of jobs whose task is lost.
+
+    If n tasks wait in the queue, they belong to the n jobs that were sent last. So the tasks of earlier jobs are lost,
+    unless a worker has taken them in the last moments (BEGUN_WITHIN).
+    """
     sent = model.in_turn().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():

@@ -182,5 +182,5 @@ class Job(Leased):
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job could already begin the time ``ago`` before now."""
+    """Return the condition that a job was already due ``ago`` before now."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

@@ -39,7 +39,7 @@ class KeyLimits:
     def permit(self, permission: str) -> bool:
         """Return whether the key may use a permission that its user has.
 
-        Keys for some collections have no permissions for the whole site.
+        A key that is limited to some collections has no permissions for the whole site.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True

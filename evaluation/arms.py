@@ -2,9 +2,12 @@
 
 The arm is computed from a salt and the visitor, so all processes agree.
 
-The interval is valid however often it is computed. Without an effect, the likelihood ratio of an effect drawn from a
-normal distribution with standard deviation ``TAU`` is a martingale: the chance that it ever reaches 1 / ``ALPHA`` is at
-most ``ALPHA`` (Ville, 1939). Variances are estimated, so there is no interval below ``LEAST_PER_ARM`` visitors.
+The interval is valid however often it is computed: the chance that it ever excludes the true difference is at most
+``ALPHA``. It contains the differences that a sequential test does not reject. The test compares two hypotheses by their
+likelihood ratio: the true difference was drawn from a normal distribution around the tested difference, with standard
+deviation ``TAU``; or it is the tested difference. The test rejects when the ratio reaches 1 / ``ALPHA``. If the tested
+difference is true, the ratio is a martingale, so the chance of this is at most ``ALPHA`` (Ville, 1939). Variances are
+estimated, so there is no interval below ``LEAST_PER_ARM`` visitors.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.

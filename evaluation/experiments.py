@@ -38,9 +38,9 @@ class ExperimentRefused(Exception):
 
 
 def choose_profile(subject: str) -> NamedProfile | None:
-    """Return the search profile that an experiment gives the visitor; None without one, or without this visitor.
+    """Return the search profile that the running experiment gives the visitor.
 
-    Raises: ImproperProfile.
+    The result is None if no experiment is running, or if the visitor takes no part in it. Raises: ImproperProfile.
     """
     running = (
         Experiment.objects.select_related("control__profile", "treatment__profile")

@@ -40,7 +40,7 @@ from evaluation.models import Judgement, JudgeUsage, Score
 from evaluation.models.base import EvaluationJob
 from retrieval.types import ContextBlock, Passage
 
-# The broker gives a task to a second worker after some time, which must be longer.
+# This must be shorter than the time after which the broker gives the task to a second worker.
 LONGEST_SECONDS = 15 * 60.0
 
 

@@ -115,7 +115,7 @@ def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequenc
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first, because other expected passages of such a document belong to the same item.
+    # Whole documents come first, so that expected passages of the same document become part of the document's item.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:

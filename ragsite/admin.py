@@ -198,7 +198,10 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return what would be deleted as numbers, because the user may lack the right to read questions."""
+        """Return the accounts to delete, and only the numbers of their conversations and answers.
+
+        The user may lack the right to read questions.
+        """
         users = list(objs)
         counts = {
             str(User._meta.verbose_name_plural): len(users),

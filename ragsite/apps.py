@@ -28,9 +28,10 @@ class RagsiteConfig(AppConfig):
         watch_all()
         if settings.MCP_SIGN_IN:
             from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
-        # The queue is created after the app `retrieval`, which uses it first.
+        # The queue is created after the migrations of `retrieval`, the first app that uses it.
         post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
-        # Roles have permissions for models of all apps, so they are created after the last app, `evaluation`.
+        # Roles have permissions for models of all apps, so they are created after the migrations of the last app,
+        # `evaluation`.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
 
         from ragsite.models.account import forget_other_addresses

@@ -21,8 +21,8 @@ class Setting:
     """The description of one setting of search profiles, in English.
 
     ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
-    use the setting; None means all. ``as_published`` is the value with a published method; KEPT means the profile's
-    value.
+    use the setting; None means all. ``as_published`` is the value of the setting when a search method is used as in the
+    scientific publication about it; KEPT means that the profile's value is used.
     """
 
     section: str
@@ -242,7 +242,10 @@ class ProfileSettings:
         return self.reranker != NO_RERANKER
 
     def as_published(self, method: SearchMethod) -> ProfileSettings:
-        """Return the settings with a search method as published: its weights, no reranker, no boosts."""
+        """Return the settings to use ``method`` as in the scientific publication about it.
+
+        It then has its own weights, no reranker and no boosts.
+        """
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)
 

@@ -183,7 +183,7 @@ class DateRange:
 class NumberRange:
     """A filter by number: the numbers from ``least`` to ``most``, both included. None means no limit.
 
-    ``field`` is a metadata key with numbers, which may be texts. Raises: ValueError.
+    ``field`` is a metadata key whose values are numbers, which may be stored as texts. Raises: ValueError.
     """
 
     field: str
@@ -199,7 +199,11 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The rights of a user: besides unrestricted documents, those for one of ``groups``, and all of ``collections``."""
+    """The rights of a user to read documents.
+
+    The user may read unrestricted documents, documents that are restricted to one of ``groups``, and all documents in
+    ``collections``.
+    """
 
     groups: tuple[str, ...] = ()
     collections: tuple[int, ...] = ()
@@ -315,7 +319,8 @@ TriedQuestions = Mapping[int, Sequence[str]]
 class RerankScore:
     """The effect of the reranker on one passage.
 
-    ``rank_before`` is the rank before reranking. If ``alone`` is true, the total score is ``contribution``.
+    ``rank_before`` is the rank before reranking. ``contribution`` is added to the passage's score; if ``alone`` is
+    true, it replaces the score.
     """
 
     rank_before: int
@@ -375,6 +380,6 @@ class Candidate:
 
     @property
     def best_query(self) -> str:
-        """The searched text for which the passage had its best rank; empty if there was only one."""
+        """The searched text for which the passage had its best rank; empty if only one text was searched."""
         ranked = [each for each in self.searches if each.rank is not None]
         return min(ranked, key=lambda each: each.rank or 0).query if ranked else ""

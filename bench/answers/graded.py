@@ -35,9 +35,10 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document that contains the right answer, with the titles that it may have (:func:`plain_title`).
+    """A document that contains the right answer, with its possible titles in the form of :func:`plain_title`.
 
-    If the file does not exist, any title with all words of its name is accepted.
+    ``titles`` is empty if the document's file is missing. Then :meth:`is_called` accepts any title that contains all
+    words of the file's name.
     """
 
     name: str

@@ -83,7 +83,9 @@ class AnswerRun:
 
 
 def measure_answers(name: str, questions: Sequence[Question], collection: Collection, *, report: Report) -> AnswerRun:
-    """Ask each question once, after the first one was asked to load the models. Return the replies.
+    """Ask each question once, and return the replies.
+
+    The first question is asked twice: the first time only loads the models.
 
     Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
     """

@@ -1,8 +1,8 @@
 """Read all files below a folder with this site and a second program, and name those in which this site lost words.
 
 ``python -m bench.reading.sweep FOLDER``. The second program is the library xberg for Office files, OpenDocument, books
-and markup, and pypdf for PDF files if it is installed. A file is named in this case: the site gives no notice, but it
-lacks more than two of the second program's words, and more than one of two hundred. Look at such a file: the second
+and markup, and pypdf for PDF files if it is installed. A file is named if the site gives no notice, but misses more
+than two of the words that the second program finds, and more than 0.5 % of them. Look at such a file: the second
 program may be wrong.
 """
 

@@ -110,7 +110,10 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Kill the running switch of the embedder, if there is one; otherwise start one to the other embedder."""
+        """Kill the running re-embedding process, and return the time.
+
+        If none is running, start one, which switches the site to the other of two embedders, and return None.
+        """
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:
             running.kill()
@@ -183,7 +186,10 @@ def _is_ready(site: RunningSite, killer: Killer) -> bool:
 
 
 def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
-    """Return the violated invariants; None while the site uses the other embedder."""
+    """Return the violated invariants; None if they cannot be checked now.
+
+    This process cannot check them while the site uses another embedder than this process.
+    """
     from django.db import Error
 
     from bench.reliability.invariants import find_violations

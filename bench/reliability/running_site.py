@@ -46,7 +46,10 @@ class HttpReply(NamedTuple):
 
 
 class RunningSite:
-    """A `manage.py serve` with its processes. The benchmark uses the site's database, but never starts it."""
+    """A site that `manage.py serve` runs, with all its processes.
+
+    The benchmark connects to the site's database. Only `manage.py serve` starts the database.
+    """
 
     def __init__(self, data_dir: Path, port: int, **environment: str) -> None:
         self.data_dir = data_dir

@@ -82,11 +82,11 @@ class BenchmarkRun:
 
 
 def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
-    """Time each part of a search, the whole search, and the references; at the end, several users at once.
+    """Time each part of a search, the whole search, and two reference searches; at the end, several users at once.
 
-    The references come after the searches, because they read so much that the site's data would leave the memory. The
-    parts take turns at being first, because later ones profit from warm caches. Raises: UntrustworthyRun if a part
-    failed; the errors of `search()`.
+    The reference searches (`ts_rank`, and an exact comparison of all vectors) run last, because they read all rows and
+    thereby push the data that the site's searches need out of the caches. The parts take turns at being first, because
+    later ones profit from warm caches. Raises: UntrustworthyRun if a part failed; the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)

@@ -1,4 +1,7 @@
-"""Measure the cost of many open streams: a web server, readers over HTTP, and a slow model or none."""
+"""Measure the load of a web server that streams many answers at once.
+
+The answers are read over HTTP. A slow model writes them, or the site quotes documents without a model.
+"""
 
 from __future__ import annotations
 
@@ -65,10 +68,11 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The whole measurement. If ``quoted`` is true, there was no model.
+    """The results of :func:`measure_streams`. If ``quoted`` is true, the site had no model, and quoted documents.
 
-    ``stopped_seconds`` is how long the site wrote after all readers had disconnected; ``settled`` is the load after
-    this.
+    ``readings`` are the streams that were read to the end, ``vanished`` those whose readers disconnected. After these
+    readers had left, the site continued to write their answers for ``stopped_seconds``. ``before``, ``peak`` and
+    ``after`` are the web server's load around ``readings``; ``settled`` is its load at the end.
     """
 
     streams: int

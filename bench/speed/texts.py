@@ -119,9 +119,11 @@ class SyntheticCorpus:
     def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
         """Return a function that draws a unit vector for the topic of each passage, shape (topics, width).
 
+        The drawn vectors have near neighbours, like vectors of real texts. A vector index cannot search vectors with
+        independent random directions, because they have none.
+
         ``embedded`` has the vectors of some :meth:`samples` of each topic, shape (n, width). A passage's vector is the
-        mean of its topic plus a normal draw with the covariance of the vectors within a topic. So a question has as
-        many near neighbours as among real texts. Independent directions would give the index nothing to follow.
+        mean of its topic plus a normal draw with the covariance of the vectors within a topic.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])

@@ -225,14 +225,16 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
     if (bare := remove_earlier_code(question)) != question:
-        # The question's own words decide. A code that the conversation added decides only between equal units.
+        # The question's own words decide. A code from an earlier question decides only between units that have the same
+        # score for these words.
         alone = _compute_weights(bare, texts)
         kept = [at for at, share in enumerate(alone) if share == max(alone)]
         units, texts = [units[at] for at in kept], [texts[at] for at in kept]
     shares = _compute_weights(question, texts)
     first = [unit for unit, share in zip(units, shares, strict=True) if share == max(shares)]
     if max(shares):
-        # If units share equally many words, the first block wins, because a section names its subject first.
+        # If the best score is shared by units of several blocks, only the units of the first block are compared,
+        # because a section names its subject first.
         asked = _count_stretches(question)
         alike = [unit for unit in first if unit.block == first[0].block]
         return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())

@@ -89,7 +89,8 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section, followed by as many of its sub-sections as fit.
 
-    A passage of at most ``longest_passage`` characters is returned whole.
+    If the sections of the unit's passage together have at most ``longest_passage`` characters, all of them are
+    returned.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)

@@ -28,8 +28,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    A citation is the part of its passage closest to the question; ``is_row`` is true if the first one is a table row.
-    ``alternatives`` are other passages to show.
+    All citations are of the part of the passage that is closest to the question. If ``is_row`` is true, this part is a
+    table row. ``alternatives`` are other passages to show.
     """
 
     text: str

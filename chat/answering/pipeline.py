@@ -74,7 +74,7 @@ async def answer_question(
     - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
     - ``without_model``: if not empty, use no language model, and show this reason to the reader.
     - ``instructions``: curators' instructions to the model. None: the active ones.
-    - ``tried``: questions assigned to passages for this search only.
+    - ``tried``: questions by chunk id. This search treats them as if curators had stored them with these passages.
     """
     # A given profile means that the search is measured, so approved answers are skipped.
     if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
@@ -129,7 +129,10 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, Completed] | None:
-    """Return the answer to a text that needs no search, with the draft of an approved answer; else None."""
+    """Return the answer to a text that needs no search; None if a search is needed.
+
+    The first value is the draft of an approved answer; it is None for an instruction or a greeting.
+    """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)

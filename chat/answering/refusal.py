@@ -34,7 +34,8 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
     if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
-        # If the sources are not near the question, its table is shown only if the question filters or orders rows.
+        # If the sources are not near the question, the draft's table is shown only if the question filters or sorts
+        # its rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")

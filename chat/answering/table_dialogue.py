@@ -31,9 +31,10 @@ class TableDialogue:
         self.ends_at = ends_at
 
     async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
-        """Run the model's calls, and return messages for the prompt: ``said`` with the calls, and their results.
+        """Run the model's ``calls``, and return the messages to add to the prompt.
 
-        Raises: ModelFailed.
+        The first message repeats the model's reply: its text ``said`` and the calls. Each of the others has the result
+        of a call. Raises: ModelFailed.
         """
         sent = [call.to_sent_call() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]

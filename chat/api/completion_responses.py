@@ -185,8 +185,8 @@ def number_in_order(
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
 
-    ``numbers`` maps old numbers to new ones of earlier chunks. There are no gaps, because clients show the n-th
-    annotation for ``[n]``.
+    ``numbers`` maps old numbers to new ones. It already has those that earlier chunks of the stream assigned, and gets
+    the new ones. There are no gaps, because clients show the n-th annotation for ``[n]``.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

@@ -42,7 +42,7 @@ class CompletionsView(OpenAIView):
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """Answer the last message with citations; earlier messages complete it."""
+        """Answer the last message with citations. Earlier messages are its context."""
         body = CompletionRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         fields = body.validated_data

@@ -91,7 +91,7 @@ class ModelsView(OpenAIView):
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """List all documents as one model, each collection that the caller may ask, and the embedder."""
+        """List the models: one for all documents, one for each collection that the caller may ask, and the embedder."""
         body: ModelListBody = {"object": "list", "data": list_models(request.user)}
         return Response(body)
 

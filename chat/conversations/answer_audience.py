@@ -16,11 +16,13 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """The accounts that may read an answer, if they may read all of its sources.
+    """The people who may read an answer. All of them may read all of its sources.
 
-    - ``owner`` asked the question. If ``is_own`` is true, a visitor without an account asked it.
-    - ``unchecked`` is the number of staff accounts that are not in ``staff``.
-    - ``link`` says who may open a shared link; empty without one.
+    - ``owner``: the account that asked the question, or None.
+    - ``is_own``: a visitor without an account asked the question, and may read the answer.
+    - ``staff``: other accounts that may view all answers.
+    - ``unchecked``: the number of further such accounts, whose right to read the sources was not checked.
+    - ``link``: a text that says who may open the shared link; empty if there is no such link.
     """
 
     owner: User | None

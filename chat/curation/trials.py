@@ -25,7 +25,7 @@ MOST_QUESTIONS = 5
 
 
 class Outcome(StrEnum):
-    """Where an answer that a curator tries shows the passage: in a quotation, among the sources, or nowhere."""
+    """The result of a trial: the answer quotes the passage, has it as a source, or lacks it; or there is no answer."""
 
     QUOTED = "quoted"
     SOURCE = "source"

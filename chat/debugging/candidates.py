@@ -96,7 +96,7 @@ class CandidateRow:
     """A candidate passage as a row of the debug panel.
 
     - ``shown``: the passage; None if the viewer may not read it.
-    - ``block``: the number, from 1, of the prompt's text that contains it, or None.
+    - ``block``: the number, from 1, of the block of the prompt that contains the passage; None if no block does.
     - ``added_parts``: bonuses and boosts by name.
     - ``moved``: the number of ranks gained by reranking.
     """

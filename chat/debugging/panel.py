@@ -107,7 +107,11 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Return how many passages with a word of the question both asker and viewer may read, or None and the reason."""
+    """Return the number of passages that contain a word of the question, and an empty text.
+
+    Only passages that both the asker and the viewer may read are counted. If counting is impossible, return None and
+    the reason, which is empty if the viewer may not read it.
+    """
     try:
         asked, seen = answer.filters(), build_filters(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
@@ -212,7 +216,10 @@ def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 
 def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the judges' scores of the answer. A failed receiver of the signal gives a row with its error."""
+    """Return the judges' scores of the answer.
+
+    The receivers of the signal `scores_wanted` supply them. If a receiver fails, a row shows its error.
+    """
     scores: list[PanelScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):

@@ -27,7 +27,7 @@ class CollectionCard:
 class FrontPage:
     """The content of the front page. ``others`` is the number of collections without a card.
 
-    ``questions`` are suggestions for the chosen document.
+    If the visitor chose a single document to ask, ``questions`` are suggestions for it. Otherwise it is empty.
     """
 
     cards: tuple[CollectionCard, ...]

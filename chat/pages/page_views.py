@@ -158,7 +158,11 @@ def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]
 
 
 def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
-    """Return the answers before the edited question with which the conversation began; empty for other ones."""
+    """Return the answers that were given before the conversation branched from another one.
+
+    Editing an earlier question begins a new conversation (a branch). The answers before that question belong to the
+    old conversation. The list is empty for a conversation that did not begin in this way.
+    """
     edited = conversation.branched_from
     if edited is None:
         return []

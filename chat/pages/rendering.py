@@ -39,7 +39,7 @@ def render_answer(
 ) -> SafeString:
     """Render a finished answer with links to its citations and warning signs at doubtful sentences.
 
-    Only ``addresses`` become other links.
+    Apart from citations, only ``addresses`` become links.
     """
     line_ends = [match.start() for match in re.finditer("\r\n", text)]
     placed = {
@@ -69,7 +69,10 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign behind the words with ``data-doubt``, which the escaped answer cannot contain itself."""
+    """Insert a warning sign after the words that are marked with ``data-doubt="number"``.
+
+    The answer cannot forge this mark, because its text is escaped.
+    """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:
         return html

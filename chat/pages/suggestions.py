@@ -70,7 +70,7 @@ def _read_curated(collection: Collection) -> list[str]:
 
 
 def _load_suggestions(collection: Collection) -> list[str]:
-    # The key contains the restrictions, so a change of them gives a new list.
+    # The cache key contains the collection's version and its restrictions, so a change of either gives a new list.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
     return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []

@@ -91,7 +91,7 @@ class Admission:
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
         """Put an accepted answer into the queue, even if it is full.
 
-        ``caller`` is used if there is no reservation.
+        The place belongs to the caller who reserved it, or to ``caller`` if it was not reserved.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)

@@ -65,9 +65,10 @@ def _is_abandoned(run: Run) -> bool:
 
 
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
-    """Store the first events of each answer, as many as the given number, and renew the leases.
+    """Store the first events of each answer, and renew the leases.
 
-    Return the answers that this process may still write, each with whether a reader in another process follows it.
+    ``snapshots`` has the number of events to store for each answer. Return the answers that this process may still
+    write, each with whether a reader in another process follows it.
     """
     if not snapshots:
         return {}

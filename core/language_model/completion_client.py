@@ -173,8 +173,8 @@ class CompletionClient:
                 async with aclosing(self._stream_with_retries(request)) as received:
                     async for delta in received:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
-                            # The first piece shows that the server works. A trial would otherwise last until the answer
-                            # ends.
+                            # The first piece shows that the server works. The breaker would otherwise refuse all other
+                            # calls until this answer, its trial call, has ended.
                             breaker.succeeded()
                         has_begun = True
                         yield delta

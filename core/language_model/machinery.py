@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Callable
 
-# The models, the markers around a thought, and whether the closing marker may come alone.
+# Each entry of THOUGHTS has the names of models, patterns for the marker before and the marker after a thought, and
+# whether a reply may have the closing marker without the opening one.
 _NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
     ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
@@ -50,8 +51,8 @@ _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
-# One of these markers begins with a marker that ends a turn, so they are tried first.
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
+# The group `alone` is tried before the group `end`, because one of its markers begins with a marker that ends a turn.
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
     + f"|(?P<alone>{_ALONE})|(?P<end>{_END})(?!<\\|start\\|>assistant)|{_SIGN}",

@@ -85,7 +85,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(ConditionFilter):
-    """A filter for low scores, without answers computed over a table, which the rules cannot judge."""
+    """A filter for low scores. It leaves out answers computed over a table: the rule-based judge cannot judge them."""
 
     title = _("low score")
     parameter_name = "low"
@@ -141,7 +141,10 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete answers, because a deleted answer takes its judgements with it."""
+        """Return whether the user may delete judgements or answers.
+
+        A judgement is deleted together with its answer.
+        """
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:

@@ -153,7 +153,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """
     bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A searched follow-up question can be understood alone.
+    # A follow-up question is shown in the form in which it was searched, which needs no earlier questions.
     found = [
         Unanswered(str(row.pk), row.standalone_question, row.completed_at)
         for row in rows
@@ -185,7 +185,8 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 class GapReport:
     """The largest groups of questions without a good answer.
 
-    ``total`` is the number of these questions; the latest ``read`` of them were grouped, into ``groups`` groups.
+    ``total`` is the number of these questions. Only the latest ones were grouped: ``read`` is their number, and
+    ``groups`` the number of their groups.
     """
 
     gaps: list[Gap] = field(default_factory=list)

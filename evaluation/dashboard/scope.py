@@ -95,7 +95,7 @@ def find_day_start(day: date) -> datetime:
 
 
 def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
-    """Return the low scores of the metric groundedness by the rules, the lowest first, then the latest."""
+    """Return the low scores for groundedness that the rule-based judge gave, the lowest first, then the latest."""
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,
         metric=Score.Metric.GROUNDEDNESS,

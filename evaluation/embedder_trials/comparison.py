@@ -34,8 +34,8 @@ def measure_embedders(
 ) -> tuple[list[EmbedderFiguresPayload], float | None]:
     """Return the figures of each evaluation set with both embedders, and a weight for the new vectors or None.
 
-    With several sets, the last figures have an empty name and cover all. If a weight is chosen, half of the questions
-    choose it, and the figures use the others.
+    With several sets, the last figures have an empty name and cover all sets. If a weight is chosen, it is fitted on
+    half of the questions, and the figures are measured on the other half.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

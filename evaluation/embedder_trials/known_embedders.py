@@ -109,7 +109,10 @@ def find_known_embedder(name: str) -> KnownEmbedder | None:
 
 
 def get_known_options(name: str) -> dict[str, object]:
-    """Return the options of an embedder; of a known one with its prompts, which some exports lack."""
+    """Return the options of the embedder ``name``.
+
+    The options of a known embedder include its prompts, because the files of some models lack them.
+    """
     known = find_known_embedder(name)
     return {**(known.options if known is not None and "model" in known.options else {}), "model": name}
 

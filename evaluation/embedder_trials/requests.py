@@ -18,7 +18,7 @@ from retrieval.index import reembedding
 def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
     """Start the trial of an embedder, which a worker runs.
 
-    Raises: EvaluationError if another trial is unfinished, or if the settings fix the site's embedder.
+    Raises: EvaluationError if another trial is unfinished, or if the settings prescribe the site's embedder.
     """
     if settings.EMBEDDER:
         raise EvaluationError(

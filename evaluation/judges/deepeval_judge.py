@@ -4,11 +4,11 @@ DeepEval 4.3.1 has faults against which this module protects:
 
 - Without claims, statements or verdicts, faithfulness and answer relevancy are 1, and context relevancy is 0.
 - Unreadable verdicts are dropped.
-- After a TypeError of the judge, it asks again without a form.
-- `[DEEPEVAL:IMAGE:path]` in a document makes it read that file or address.
-- It sends telemetry, reads `.env`, and writes files in the current folder.
+- After a TypeError of the judge, DeepEval asks it again without a JSON schema for the reply.
+- `[DEEPEVAL:IMAGE:path]` in a document makes DeepEval read that file or address.
+- DeepEval sends telemetry, reads `.env`, and writes files in the current folder.
 
-Its import takes over a second and 95 MiB and patches asyncio, so only a worker's task imports this module.
+The import of DeepEval takes over a second and 95 MiB and patches asyncio, so only a worker's task imports this module.
 """
 
 from __future__ import annotations

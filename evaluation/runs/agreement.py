@@ -41,7 +41,10 @@ def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusa
 
 
 def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:
-    """Return which share of an answer's measured sentences the sources support; None for a refusal or without any."""
+    """Return the share of an answer's checked sentences that the sources support.
+
+    The result is None if the answer is a refusal, or if no sentence was checked.
+    """
     measured = [statement.supported for statement in statements if statement.supported is not None]
     return None if refused or not measured else sum(measured) / len(measured)
 

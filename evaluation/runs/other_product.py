@@ -31,7 +31,10 @@ class ProductReply:
 
 @dataclass(frozen=True, slots=True)
 class ProductComparison:
-    """The figures of both products over the questions that both answered, and the other product's replies."""
+    """A comparison of this site (``ours``) with another product (``theirs``).
+
+    The figures are for the questions that both answered. ``replies`` are all replies of the other product.
+    """
 
     ours: SummaryPayload
     theirs: SummaryPayload

@@ -28,7 +28,7 @@ Result = QuestionResult | AnswerResult
 
 @dataclass(frozen=True, slots=True)
 class RunMeasure:
-    """A metric of a run. ``key`` is its name in summaries, URLs and gates; a result has ``field``."""
+    """A metric of a run. ``key`` is its name in summaries, URLs and gates; ``field`` is its field in a result."""
 
     key: str
     field: str

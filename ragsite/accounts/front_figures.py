@@ -117,7 +117,10 @@ class FrontFigures:
         return [(number, said % number, address) for number, said, address in tasks if number]
 
     def describe(self, model: str) -> tuple[int, str, list[str]] | None:
-        """Return the number for a model's card, the noun after it, and remarks; None if the card shows no number."""
+        """Return the text for the card of a model on the admin's first page; None if the card shows no number.
+
+        The text consists of the number of objects, the noun after it, and remarks.
+        """
         count = _CARDS.get(model)
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 

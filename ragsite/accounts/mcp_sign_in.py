@@ -142,7 +142,7 @@ class TokenView(views.TokenView):
         used, is_first = Token.objects.get_or_create(
             type=Token.Type.AUTHORIZATION_CODE,
             hash=get_adapter().hash_token(request.POST.get("code", "")),
-            # A code is valid for a minute. After a day it is forgotten, and cannot disconnect the program any more.
+            # A code is valid for a minute. If it is used again within a day, the program's tokens are deleted.
             defaults={"expires_at": timezone.now() + timedelta(days=1)},
         )
         if not is_first:

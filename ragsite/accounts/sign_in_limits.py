@@ -33,11 +33,13 @@ Kind = SignInCount.Kind
 
 WINDOW = timedelta(minutes=15)
 ADDRESS_FAILURES = 50
-# An address may make this many attempts that a busy site refuses unchecked: more than a class makes at once.
+# A busy site refuses some attempts without checking the password. After this many of them, an address must wait. The
+# pupils of a class who sign in together cause fewer.
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# After failures at many addresses, an account accepts one sign-in in this time from all new addresses together.
+# After ACCOUNT_FAILURES failures, an account accepts only one sign-in in this time from all addresses at which it has
+# not succeeded before.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
@@ -78,8 +80,8 @@ class Caller:
 class Allowance:
     """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success writes nothing to the
-    database.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success now needs no row in the
+    database, because there was a success here in the last day, and no failure since.
     """
 
     wait_seconds: int
@@ -108,7 +110,11 @@ def find_code_wait(caller: Caller) -> int:
 
 
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the account accepts a sign-in; 0 unless it has failed at many addresses."""
+    """Return the seconds until the account accepts a sign-in; 0 if it accepts one now.
+
+    An account must wait only after ACCOUNT_FAILURES failed sign-ins from any addresses, and not at an address where it
+    has succeeded before (``is_known``).
+    """
     now = timezone.now()
     account = SignInCount.objects.filter(
         key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW

@@ -65,10 +65,11 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 
 
 class SignInCount(models.Model):
-    """The number of failed sign-ins of an account, an address, or both; or an address where an account succeeded.
+    """A count of failed sign-ins for an account, an address, or both together.
 
-    ``key`` is a keyed hash, because people sometimes type a password as the name. ``since`` is the first failure or the
-    last success. ``admitted_at`` is the last attempt of a slowed account.
+    A row of the kind KNOWN is no count: it records that an account has signed in at an address. ``key`` is a keyed
+    hash, because people sometimes type a password as the name. ``since`` is the first failure or the last success.
+    After many failures, an account may be tried only once in a while; ``admitted_at`` is the last such attempt.
     """
 
     class Kind(models.TextChoices):

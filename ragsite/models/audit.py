@@ -26,7 +26,8 @@ class AuditPerson(models.Model):
 class AuditEntry(models.Model):
     """One recorded action. The database forbids changes, and deletions before AUDIT_DAYS.
 
-    It contains no text of documents, questions or answers. ``object_person`` is the changed account or the owner.
+    It contains no text of documents, questions or answers. ``object_person`` is the account that was changed, or the
+    owner of the changed object.
     """
 
     class Via(models.TextChoices):

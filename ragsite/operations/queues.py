@@ -19,7 +19,7 @@ from core.readiness import DATABASE, Finding, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
 
-# The scheduler sends waiting work every 15 seconds, so no worker takes work that waits longer than this.
+# The scheduler sends waiting work every 15 seconds. If work waits longer than this, no worker seems to be running.
 WAITS_FOR_NOBODY_AFTER = timedelta(seconds=90)
 # A worker that reads a document for longer than this without progress is stuck.
 STUCK_AFTER = timedelta(minutes=3)

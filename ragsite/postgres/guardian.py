@@ -1,4 +1,4 @@
-"""Wait until no process uses the site's own PostgreSQL, then stop it, for the case that the last user is killed.
+"""Stop the site's own PostgreSQL when no process uses it any more, also if the last process was killed.
 
 It runs as a script, ``python guardian.py DATA_DIR CHECKOUT``, and imports little, because the kernel ends large
 processes first.

@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _start_trial() -> None:
-    """Start the trial of the model's function calls, so that no reader waits for it."""
+    """Test whether the model can call functions, so that no reader has to wait for the result."""
     django.setup()
     # Django's models are loaded only now, so the import is here.
     from chat.answering import model_trial

@@ -87,7 +87,10 @@ def is_answering(host: str, port: int, path: str, headers: Mapping[str, str] | N
 
 
 def raise_oom_score(score: int) -> None:
-    """Make Linux end this process and its children before others when memory runs out; a higher score stays."""
+    """Make Linux end this process and its children before others when memory runs out.
+
+    If the process already has a higher score, it is kept.
+    """
     if sys.platform == "linux" and int(_SCORE_FILE.read_text()) < score:
         _SCORE_FILE.write_text(str(score))
 

@@ -123,7 +123,8 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout would take a child that now runs another program for ended.
+        # `join` with a timeout is not used: when a child runs another program (`os.execvp`), it reports that the child
+        # has ended.
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:

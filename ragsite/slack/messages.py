@@ -36,7 +36,8 @@ def write_link(address: str, label: str) -> str:
 def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
     """Convert Markdown to Slack's format.
 
-    ``cited`` maps markers (``[1]``) to addresses. Only ``addresses`` become links.
+    ``cited`` maps the numbers of markers, such as ``[1]``, to the addresses to which they are linked. Apart from the
+    markers, only ``addresses`` in the text become links.
     """
     env = {
         "markers": set(cited),

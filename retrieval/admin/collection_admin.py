@@ -48,7 +48,10 @@ MEANINGS = {
 
 
 class InServiceChangeList(ChangeList):
-    """A list of collections without drafts' working copies."""
+    """A list of collections without the working copies of drafts.
+
+    A working copy is a collection in which a draft's unpublished documents are edited (see `Draft`).
+    """
 
     root_queryset: QuerySet[Collection]
 

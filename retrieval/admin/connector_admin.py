@@ -60,7 +60,7 @@ class ConnectorAdmin(SuperuserAdmin):
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: RegisteredConnector | None = None) -> tuple[str, ...]:
-        # Sources, and the folder of its environment, use the name of a saved connector, so it is fixed.
+        # The name of a saved connector cannot be changed, because sources and the folder of its environment use it.
         return ("name", *self.readonly_fields) if obj is not None else self.readonly_fields
 
     @admin.display(description=_("package"))

@@ -38,7 +38,7 @@ class FilesInput(DocumentFileInput):
 
 
 class FilesField(forms.FileField):
-    """A field for several files. An empty file is valid here, so that it does not refuse the others."""
+    """A field for several files. An empty file is valid here, so that the form accepts the other files."""
 
     widget = FilesInput
 

@@ -28,7 +28,8 @@ from retrieval.profile_settings import (
 )
 from retrieval.search.profiles import profiles
 
-# A form's metaclass only collects attributes of the class.
+# A form's metaclass only collects fields that are attributes of the class. These fields are made from SETTINGS, so they
+# are added to the form here.
 for _name in SETTINGS:
     SearchProfileForm.declared_fields[_name] = SearchProfileForm.base_fields[_name] = build_setting_field(_name)
 

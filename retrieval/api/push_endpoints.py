@@ -261,7 +261,8 @@ def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, A
 
 
 def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
-    # A group's name with the prefix of mail addresses would admit the account with the address.
+    # A group's name that begins with the prefix of mail addresses is left out. It would be read as a mail address, and
+    # the account with this address could read the document.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
     return (*groups, *map(name_mail_reader, readers.get("users", ())))
 

@@ -15,7 +15,8 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# After a time far in the future, all later states would be refused. Clocks differ a little.
+# A time may be at most this far in the future, because clocks differ a little. If a stored time were far in the future,
+# all later states would seem older, and would be refused.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 

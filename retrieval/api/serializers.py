@@ -33,7 +33,10 @@ class DateRangeSerializer(KnownFieldsOnly):
     field = TextField(max_length=200, help_text="`added`, `changed`, or a key of the metadata.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Return the fields with `from`, which cannot be an attribute, because it is a keyword of Python."""
+        """Return the fields, with `from` and `to` added.
+
+        `from` is a keyword of Python, so it cannot be an attribute of the class.
+        """
         days = {name: serializers.DateField(required=False, allow_null=True) for name in ("from", "to")}
         return {**super().get_fields(), **days}
 

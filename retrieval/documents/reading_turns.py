@@ -38,10 +38,10 @@ class TurnPostponed(RagsiteError):
 
 
 class ReadingTurn:
-    """The permission to read one slow document, which only a few documents have at once.
+    """The permission to read one slow document. Only a few slow documents may be read at once.
 
-    It is always given if ``takes_turns`` is False. If ``ends`` is true, reading stops after a while for other
-    documents.
+    It is always given if ``takes_turns`` is False. If ``ends`` is true, reading stops after a while, so that other
+    documents get a turn.
     """
 
     def __init__(self, document: Document, *, takes_turns: bool) -> None:

@@ -92,8 +92,9 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of the document named ``source``, and queue it for reading if it has changed.
 
-    New metadata, title, address or language change only uploaded documents. ``parent`` is the archive or mail that
-    contains the file, ``origin`` the source that delivered it.
+    If the file has not changed, a new title, address, language or metadata still update an uploaded document, but not a
+    document with a ``parent`` or an ``origin``. ``parent`` is the archive or mail that contains the file, ``origin``
+    the source that delivered it.
 
     Raises: DocumentRejected if the file is too large, the document may not be changed, or another source has its name;
     DiskFull. After an error, neither the file nor a row remains.

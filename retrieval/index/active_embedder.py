@@ -185,7 +185,10 @@ def searches_old_vectors(embedder: str) -> bool:
 
 
 def has_passages_without_vectors(collections: Sequence[int]) -> bool:
-    """Return whether this process searches old vectors, and new passages of these collections have none."""
+    """Return whether some passages of these collections lack the vectors that this process searches.
+
+    After a switch of the site's embedder, a process may still search the old vectors, which new passages do not get.
+    """
     configured = embedder_choice.get_embedder().name
     if not searches_old_vectors(configured):
         return False

@@ -66,7 +66,8 @@ class Calibration:
 
 
 E5 = Calibration(unrelated=0.796, answering=0.874, unrelated_texts=0.813, across_languages=True)
-# Higher than the measured .46, so that the site refuses as many questions as with multilingual-e5-small.
+# ``answering`` is higher than the measured .46, so that the site refuses as many questions as with
+# multilingual-e5-small.
 MINILM = Calibration(unrelated=0.05, answering=0.60, unrelated_texts=0.08)
 BUILT_IN = {"multilingual-e5-small/int8": E5, "all-MiniLM-L6-v2/int8": MINILM}
 

@@ -81,7 +81,7 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # The title in the file. If `title` is the same, it changes with the file.
+    # This is the title in the file. While `title` equals it, a file with a new title changes both.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")

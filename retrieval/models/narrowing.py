@@ -63,7 +63,8 @@ def build_readable_condition(readers: Sequence[Reader], path: str = "") -> Q:
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())
-            # HasAnyKeys also matches the keys of an object, which must hide the document.
+            # Only a list or a text can name groups. HasAnyKeys also matches the keys of an object, so objects are
+            # excluded, and the document stays hidden.
             seen |= Q(In(kind, [Value("array"), Value("string")])) & Q(HasAnyKeys(named, list(reader.groups)))
         if reader.collections:
             seen |= Q(**{f"{path}collection__in": reader.collections})

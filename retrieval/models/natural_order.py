@@ -8,7 +8,10 @@ _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
-    """Return an immutable SQL expression to sort by the first field that is not empty, and by its numbers."""
+    """Return an immutable SQL expression to sort by the first of ``fields`` that is not empty.
+
+    Numbers within the text are compared by their value, so that "part 9" comes before "part 10".
+    """
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
     return _replace(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")

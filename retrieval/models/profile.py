@@ -33,7 +33,10 @@ class SearchProfile(models.Model):
 
 
 class SearchProfileVersion(models.Model):
-    """A version of a search profile's settings, which never changes. At most one version of all is published."""
+    """A version of a search profile's settings, which never changes.
+
+    At most one version is published, counted over all profiles.
+    """
 
     profile = models.ForeignKey(
         SearchProfile, models.CASCADE, related_name="versions", verbose_name=_("search profile")

@@ -70,7 +70,7 @@ class PushedItem(models.Model):
 
 
 def list_push_sources(user: AnyUser) -> models.QuerySet[Source]:
-    """Return the sources to which a user may send documents, also by the limits of the API key in use."""
+    """Return the sources to which a user may send documents. The limits of the user's current API key apply too."""
     sources = Source.objects.filter(kind=PUSH, collection__in=Collection.objects.curated_by(user))
     limits = get_limits(user)
     return sources if limits is None or limits.source is None else sources.filter(pk=limits.source)

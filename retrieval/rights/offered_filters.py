@@ -98,8 +98,8 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     if not ordered:
         return ()
     key = _build_key(filters, ordered)
-    # A collection's version changes with its documents' metadata, but not with their days, which may be outdated by a
-    # minute.
+    # A collection's version changes with the metadata of its documents, but not with the days on which they were added
+    # or changed. So these days may be outdated by a minute.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 

@@ -17,7 +17,11 @@ from retrieval.models.source import EVERYBODY
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Whether a user sees a document or collection, and why. ``remark`` names another obstacle, or is empty."""
+    """The reason why a user sees a document or collection, or does not see it.
+
+    ``rule`` is the right that decides. ``remark`` is an obstacle apart from rights, for example that searches do not
+    find the document yet; or it is empty.
+    """
 
     is_seen: bool
     rule: str

@@ -99,7 +99,9 @@ def list_matching_documents(filters: SearchFilters) -> QuerySet[Document]:
 
 
 def check_filter_fields(filters: SearchFilters) -> None:
-    """Raise InvalidQuery if a filter uses a field that no document has, or a range without dates or numbers.
+    """Raise InvalidQuery if no document has the field of a filter, or if a filter's range does not fit its field.
+
+    A range of dates needs a field with dates, and a range of numbers needs a field with numbers.
 
     Documents that the reader may not read are ignored, so that the error reveals nothing about them.
     """

@@ -14,7 +14,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# Document id, ordinal of a passage, and the range of text that is wanted around it.
+# A stretch has a document id, the ordinal of a passage, and start and end of the text that is wanted around it.
 Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
@@ -89,7 +89,7 @@ def _estimate_tokens(passage: Passage, start: int, end: int) -> float:
     return (end - start) * passage.token_count / max(1, len(passage.content))
 
 
-# Short sections are completed for this number of best hits.
+# For this number of best hits, the whole section is added to the context if it is short.
 _WHOLE_SECTIONS = 3
 
 
@@ -103,9 +103,9 @@ def assemble_context(
 ) -> AssembledContext:
     """Return blocks of adjacent passages for a language model; no blocks if there are no hits.
 
-    The context has at most ``blocks`` hits and ``budget_tokens`` tokens, but always the best hit. ``expand`` passages
-    before and after each hit are added. The blocks are in reading order, the document of the best hit first. Raises:
-    ValueError if ``budget_tokens`` or ``blocks`` is out of range.
+    The context always has the best hit. Further hits are added, up to ``blocks`` hits and ``budget_tokens`` tokens;
+    adjacent hits share a block. ``expand`` passages before and after each hit are added. The blocks are in reading
+    order, the document of the best hit first. Raises: ValueError if ``budget_tokens`` or ``blocks`` is out of range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")

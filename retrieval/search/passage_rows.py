@@ -157,9 +157,10 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
 
 
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
-    """Return the passages around the given ones, by document id and ordinal.
+    """Return the passages around those in ``stretches``, by document id and ordinal.
 
-    They are at most ``expand`` places away, or overlap the wanted text of a stretch.
+    Each stretch is a passage with a range of text around it. The result has the passages that are at most ``expand``
+    places away, and those that overlap this range and are at most FARTHEST_PLACES away.
     """
     rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "

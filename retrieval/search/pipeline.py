@@ -69,10 +69,10 @@ logger = logging.getLogger(__name__)
 start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 
 
-# Added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question names its collection.
-# SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites it.
+# These boosts are added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question
+# names the passage's collection. SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites the same one.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost of a passage with a code from the question, such as a part number, in the same unit.
+# Boost of a passage that contains a code from the question, such as a part number; also in standard deviations.
 NAMED_CODE = 4.0
 # Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
@@ -106,8 +106,9 @@ class _Search:
 class _Question:
     """A question in the forms in which it is searched.
 
-    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` is ``text`` after earlier questions,
-    or empty. ``reformulation`` is None if the caller of `search` chose a method.
+    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` consists of earlier questions,
+    followed by ``text``; it is empty if they are not searched together. ``reformulation`` is None if the caller of
+    `search` chose a method.
     """
 
     asked: str
@@ -168,10 +169,11 @@ def search(
     """Return the passages that answer ``question`` best, with an explanation of their order.
 
     - ``filters``: only passages that pass them are searched.
-    - ``method``: a method to combine the retrievers, used as published, without corrections or history.
-    - ``profile``, ``reranker``: used instead of the published ones.
+    - ``method``: a method to combine the retrievers. It is used as in the scientific publication about it, without
+      corrections or history.
+    - ``profile``, ``reranker``: used instead of the site's active search profile, and of the profile's reranker.
     - ``history``: earlier turns of the conversation, oldest first.
-    - ``tried``: questions by chunk id, which count as if curators had stored them.
+    - ``tried``: questions by chunk id. This search treats them as if curators had stored them with these passages.
 
     Every passage contains the quoted phrases, and none of the words after a minus. The result may be empty.
 

@@ -72,8 +72,9 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` is
-    ``query`` after earlier questions, or empty. :meth:`without_errors` removes messages for staff.
+    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` consists
+    of earlier questions, followed by ``query``; it is empty if they were not searched together.
+    :meth:`without_errors` removes messages for staff.
     """
 
     question: str
@@ -98,7 +99,7 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The searched text that ranked the best hit highest."""
+        """The one of ``query`` and ``joined_query`` for which the best hit had its best rank."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 

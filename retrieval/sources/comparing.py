@@ -228,7 +228,8 @@ class Comparison:
         if item is not None and self._is_real and item.seen_by_run == self._run.pk:
             if not connector.lists_changes or item.fingerprint == found.fingerprint:
                 return _read_links(item)
-            # The item has changed since an earlier attempt. It is read now, because the next run will not list it.
+            # The item has changed since an earlier attempt of this run, which has counted it. It is read again now,
+            # because the next run will not list it. Reading counts it again, so the first count is subtracted.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
             self._update_readers(self._readers, found, item)
@@ -439,7 +440,10 @@ class Comparison:
                 self._remove(item)
 
     def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the documents of ``gone``, the items that the source no longer has. Return items without a document."""
+        """Keep the documents of items that the source no longer has, as the source's setting ``keeps_missing`` demands.
+
+        Return the items of ``gone`` that have no document, which can be removed.
+        """
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)

@@ -43,9 +43,10 @@ def list_names(value: object) -> set[str]:
 
 
 def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
-    """Update the documents' metadata after those of the source were changed from ``before``.
+    """Combine the changed metadata of a source with the items' own readers and metadata again.
 
-    Call it after the new metadata were copied to all documents.
+    ``before`` are the source's metadata before the change. Call this after the new metadata were copied to all
+    documents, because the copy also overwrites the items' own values.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))

@@ -55,7 +55,10 @@ class AddressInput(forms.URLInput):
 
 
 class AddressField(forms.URLField):
-    """A form field for a web address without a password. The site sends requests to an address that ``is_asked``."""
+    """A form field for a web address without a password.
+
+    If ``is_asked`` is true, the site will send requests to the address, so its server is checked.
+    """
 
     widget = AddressInput
 

@@ -56,7 +56,7 @@ class ItemDeleted(ItemGone):
 class ItemReaders:
     """The groups and users that may read an item in its source, by the source's names or mail addresses.
 
-    If the readers could not be read, ``unread`` is the reason.
+    If the list of readers could not be read, ``unread`` is the reason.
     """
 
     groups: tuple[str, ...] = ()
@@ -70,7 +70,8 @@ class RemoteItem:
     """An item that a source lists, such as a page or file.
 
     - ``key`` identifies the item and never changes.
-    - ``name`` is a path with an extension. The source's patterns apply to it, unless ``is_entry``.
+    - ``name`` is a path with an extension.
+    - ``is_entry``: the item is read even if the source's patterns exclude its name, such as a website's start page.
     - ``fingerprint``: an item is only read again if this has changed or is missing.
     - ``depth`` is the number of links from the start page.
     """

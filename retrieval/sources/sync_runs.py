@@ -169,7 +169,8 @@ def stop_run(source: Source) -> None:
 def delete_source(source: Source, *, with_documents: bool) -> int:
     """Delete the source, and its documents if ``with_documents``. Return the number of deleted documents.
 
-    Other documents become uploads. Raises: DocumentRejected if the collection's documents may not be changed.
+    The source's documents that are not deleted become uploads. Raises: DocumentRejected if the collection's documents
+    may not be changed.
     """
     removed = 0
     with transaction.atomic():

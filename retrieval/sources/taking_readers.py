@@ -1,4 +1,4 @@
-"""Import from a source who may read its items, and count the changes for each reader."""
+"""Import the lists of users who may read the items of a source, and count the changes for each user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# Limits of a run's log: readers for whom documents were opened, as many for whom they were closed, unknown names.
+# A run's log has at most MOST_NAMED readers for whom documents were opened, at most MOST_NAMED for whom documents were
+# closed, and at most _MOST_UNKNOWN unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
@@ -34,7 +35,7 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 class TakenReaders:
     """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are for the run's log, and count all attempts.
+    ``details`` are the details of a run for its log. Their counts include earlier attempts of the same run.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -53,7 +54,7 @@ class TakenReaders:
     def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
-        If the readers could not be read, the stored ones are returned; a new item has none.
+        If the list of readers could not be read, the stored readers are returned; a new item has none.
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:
@@ -108,7 +109,7 @@ class TakenReaders:
         self._count(before, _read_admitted_names(document.metadata))
 
     def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
-        """Count for a preview for whom a run would open or close the document. Nothing is stored."""
+        """Count the readers to whom a run would open or close the document. Only a preview calls this."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
         shadow = SourceItem(readers=None if item is None else item.readers)
@@ -162,7 +163,7 @@ class TakenReaders:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the run's log: why readers could not be read, and which names are unknown."""
+        """Return lines for the run's log: why lists of readers could not be read, and which names are unknown."""
         notes = []
         for reason, number in self._unread.most_common(5):
             said = ngettext(

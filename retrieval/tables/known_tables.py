@@ -51,7 +51,10 @@ def is_empty(value: CellValue) -> bool:
 
 @functools.lru_cache(maxsize=20_000)
 def make_cell_keys(text: str) -> frozenset[str]:
-    """Return normalised texts of a cell: the whole, without notes, and each item of a list."""
+    """Return the normalised texts by which a question can name a cell.
+
+    They are the whole text, the text without notes, and, if the cell is a list, each of its items.
+    """
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
     return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
@@ -75,8 +78,9 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
 
-    ``read_rows(columns)`` returns all rows with these columns' values. ``named_rows`` are only some rows if ``is_long``
-    is true.
+    ``read_rows(columns)`` returns all rows with these columns' values. ``named_rows`` are the rows in which the words
+    of a question are looked up: all rows, or in a long table (``is_long``) only the first ones and those whose cells
+    the question names.
     """
 
     pk: int
@@ -129,7 +133,10 @@ class KnownTable:
 
     @cached_property
     def data_row_count(self) -> int:
-        """The number of rows without rows of totals; in a long table with them."""
+        """The number of rows without rows of totals.
+
+        The rows of a long table are not all read, so its number includes rows of totals.
+        """
         return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
     @cached_property
@@ -152,7 +159,10 @@ class KnownTable:
 
     @cached_property
     def naming_columns(self) -> Sequence[int]:
-        """The columns that name a row: the subject column, or else the first; after codes, the next text column too."""
+        """The columns that name a row: the subject column, or the first column if there is none.
+
+        If this column contains codes, the next text column is added.
+        """
         first = self.subject_column if self.subject_column is not None else 0
         codes = [row.values[first] for row in self.named_rows]
         if not all(isinstance(code, str) and any(map(str.isdigit, code)) for code in codes):

@@ -94,7 +94,8 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 CONCEPTS = _read_concepts(_TABLES)
 # Verbs that a question can leave out: "won three gold medals" means "has three gold".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# "Who", "when" and "where" ask for a column with one of these names. For "who", the first set with a column counts.
+# "Who", "when" and "where" ask for a column with one of these names. WHO_COLUMNS has several sets of names; the first
+# set that contains the name of one of the table's columns is used.
 WHO_COLUMNS = tuple(
     _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")

@@ -64,7 +64,8 @@ def link_question(question: str, table: KnownTable, *, partly: bool = False) -> 
 class _Linked:
     """The meanings of a question's words in a table.
 
-    ``spans`` cover all words. ``whole`` has the spans with a meaning; None if a meaning is unclear.
+    ``spans`` cover all words, also those without a meaning. ``whole`` has only the spans with a meaning. It is None
+    unless the whole question is understood.
     """
 
     spans: Sequence[QuestionSpan]

@@ -100,7 +100,7 @@ def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condi
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
         if span.kind is Kind.VALUE and not span.key.isdigit():
-            # If several columns have this cell, the leftmost is used, because left columns usually name the row.
+            # If several columns contain this value, the leftmost is used, because left columns usually name the row.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():

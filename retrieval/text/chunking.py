@@ -96,7 +96,7 @@ def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Code and tables are repeated in the next passage only if it is the last one, and short.
+        # Parts of code and tables are repeated in the next passage only if the rest of the text is short.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost
@@ -261,7 +261,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield start, end and break of each block and sentence of a region, and whether it is prose."""
+    """Yield each block and sentence of a region: start, end, the kind of break before it, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -352,7 +352,10 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages that exceed their limit; a text may have more tokens than its parts together."""
+    """Halve passages that exceed their limit, until none does.
+
+    This is needed although the tokens of all parts were counted: a text may have more tokens than its parts together.
+    """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])
         over = {

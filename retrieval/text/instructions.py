@@ -37,7 +37,8 @@ def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in the order of the text."""
     pieces = list(_split_pieces(text))
     rules = [find_matching_rule(text[start:end]) for start, end in pieces]
-    # An order may precede or follow its instruction, so both directions are searched.
+    # A command that matches ORDER counts only next to an instruction. It may be before or after the instruction, so the
+    # pieces are searched in both directions.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]

@@ -59,7 +59,10 @@ SYMBOL_TERM = "symbol"
 
 
 def expand_identifiers(text: str) -> str:
-    """Replace each identifier, code, path and version in ``text`` by the whole as one word and its parts."""
+    """Replace each identifier, code, path and version in ``text`` by one word, followed by its parts.
+
+    For example, ``MX-9920-W`` becomes *mx9920w mx 9920 w*.
+    """
     return _rewrite(text, lambda whole, parts: [*whole, *parts])
 
 

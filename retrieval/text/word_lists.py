@@ -31,7 +31,7 @@ _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 class UnknownWords(ValueError):
-    """An error: a language's file has a key that no code reads, or a pattern names an unknown set."""
+    """An error: a language's file has a key that no code reads, or a pattern names a set of words that is missing."""
 
 
 @functools.cache

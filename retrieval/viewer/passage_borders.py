@@ -44,7 +44,7 @@ class PassageBorders:
     shown: Sequence[ShownBorder]
 
     def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:
-        """Write the whole text. Text of two passages is within ``span.overlap``."""
+        """Write the whole text. Text that two passages share is in a <span> element with the class ``overlap``."""
         page_at = {start: number for number, start, _end in pages}
         anchors = {section.start: section.anchor for section in sections}
         starts: dict[int, list[ShownBorder]] = {}

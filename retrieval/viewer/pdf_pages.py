@@ -54,7 +54,10 @@ class PageLayout:
 
 
 class DrawingArguments(TypedDict):
-    """The arguments of a function in `pdf_drawing`. It uses the ``words`` nearest to letter ``expected``."""
+    """The arguments of a function in `pdf_drawing`.
+
+    ``number`` is the page. ``words`` and ``expected`` say which words are marked (see :func:`pdf_drawing.measure`).
+    """
 
     number: int
     words: NotRequired[str]
@@ -76,7 +79,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
         return known
-    # ``before`` may be too long for a message to the sandbox.
+    # ``before`` may be too long for a message to the sandbox, so only its number of letters and digits is sent.
     arguments: DrawingArguments = {
         "number": number,
         "words": words[:_LONGEST_WORDS],

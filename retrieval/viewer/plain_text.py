@@ -30,7 +30,10 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """Writes HTML with escaped ranges of ``text``. The first mark has the id ``passage``."""
+    """Writes parts of ``text`` as escaped HTML, and highlights the characters of ``passage`` (start, end).
+
+    They are in <mark> elements, of which the first has the id ``passage``.
+    """
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
         self.text = text

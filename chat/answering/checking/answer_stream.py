@@ -93,8 +93,9 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # Offsets in `written`, the model's text: the start of the shown text, then the ends of skipped repetitions,
-        # complete sentences and shown text.
+        # These are offsets in `written`, the model's text. `_begin` is the start of the shown text, or None while it is
+        # unknown. `_skipped` is the end of the skipped repetitions of earlier answers. `_open` is the end of the
+        # complete sentences. `_shown` is the end of the shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0

@@ -1,6 +1,6 @@
 """Disable addresses in a model's answer that no source contains, so that they are shown as plain text.
 
-Code gets no exception, because programs differ on where code begins.
+Addresses in code are disabled too, because Markdown renderers differ on where code begins.
 """
 
 from __future__ import annotations

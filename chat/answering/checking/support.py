@@ -313,7 +313,8 @@ INTERCEPT = -5.678
 WEIGHTS = (0.473, 3.116, 2.043)
 
 # Each reason for doubt multiplies the probability that a sentence is supported. People marked 62 % of the sentences
-# with an unknown number as unsupported, and 28 % of those with an unknown name, which alone makes a sentence doubtful.
+# with an unknown number as unsupported, and 28 % of the sentences with an unknown name. One reason is enough to make a
+# sentence doubtful.
 FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
 
 
@@ -322,7 +323,8 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    ``shares`` are what :func:`_measure_doubts` returns. The factors of ``doubts`` multiply the support.
+    ``shares`` are the values that :func:`_measure_doubts` returns. Each reason in ``doubts`` multiplies the support by
+    its number in FACTORS.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))

@@ -41,7 +41,8 @@ class DraftRefused(RagsiteError):
 def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | None = None) -> Draft:
     """Create a draft of the collection. A worker then copies the documents into it.
 
-    Raises: DraftRefused if the collection has an open draft, is a working copy, or has unread documents.
+    Raises: DraftRefused if the collection has an open draft, is a working copy, or has documents that are still being
+    read by a worker.
     """
     with transaction.atomic():
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)

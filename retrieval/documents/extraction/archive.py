@@ -30,7 +30,7 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Raise DocumentRejected if an archive is too large when unpacked, encrypted, or contains ``refused``.
+    """Raise DocumentRejected if an archive is encrypted, contains ``refused``, or is too large after unpacking.
 
     ``refused`` is a declaration in XML, ``program`` the name of the program that writes such archives.
     """

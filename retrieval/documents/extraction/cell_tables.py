@@ -57,7 +57,11 @@ class CellTable(NamedTuple):
 
 
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
-    """Return the parts of the table in ``rows``. ``head`` are the first rows with the types of their cells."""
+    """Divide ``rows`` into titles, header, data and totals.
+
+    ``head`` are the first of these rows, with the types of their cells. ``spans`` are header cells that cover several
+    columns.
+    """
     first, last = _find_names(head, list(spans))
     # A comma in a title of a CSV file has split it into two cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]

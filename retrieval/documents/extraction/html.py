@@ -196,7 +196,8 @@ def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: f
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # An id may be made from a heading's text, so it does not count beside a heading.
+    # The id of an element that contains a heading may be made from the heading's text. So such an id is only examined
+    # if most of the element's text is links.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":

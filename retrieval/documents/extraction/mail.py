@@ -81,10 +81,10 @@ _POLICY = email.policy.default.clone(
     header_factory=lambda name, value: _registry(name, replace_unknown_encodings(value))
 )
 _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp", ".svg", ".emz", ".wmz", ""))
-# A plain-text form with at most this many words may only refer to the HTML form.
+# A plain-text version with at most this many words may contain only a reference to the HTML version.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# One form of a mail (text or HTML) is enough if it lacks at most this share or number of the other's words.
+# One version of a mail (plain text or HTML) is enough if it lacks at most this share or number of the other's words.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))

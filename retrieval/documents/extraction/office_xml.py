@@ -90,7 +90,7 @@ def choose_alternatives(root: Element) -> None:
     """Remove the fallbacks of AlternateContent elements, which repeat the words of the first choice."""
     for alternative in list(root.iter(name("mc:AlternateContent"))):
         choice = alternative.find(name("mc:Choice"))
-        # For an emoji, only the fallback has the character.
+        # For an emoji, only the element mc:Fallback contains the character; mc:Choice has its code in an attribute.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
         choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
         for child in list(choice) if choice is not None else ():
@@ -112,7 +112,7 @@ def is_page_number(words: str) -> bool:
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
 
-# Words in descriptions of pictures that a program wrote.
+# A description of a picture that contains one of these words was written by a program.
 _MADE_UP = re.compile(r"\b(?:KI|AI|IA)[- ]?(?:gener|gegener|généré)|automati(?:sch|cally|camente)|generated", re.I)
 _FILE_NAME = re.compile(r"\S+\.\w{2,5}")
 _FEWEST_WORDS = 3

@@ -223,7 +223,10 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_plain(shown: str, value: float) -> str:
-    """Return the number in ``shown`` that equals ``value``, with a decimal point; empty if none does."""
+    """Return the number ``shown`` in a form with a decimal point; empty if it does not equal ``value``.
+
+    It may be rounded, and be shown in percent, thousands or millions.
+    """
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:
             whole, decimals = re.sub(r"\D", "", shown[:place]), shown[place + 1 :]

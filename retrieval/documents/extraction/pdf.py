@@ -102,7 +102,10 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 
 
 def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return forms of a line without its page number, of which the running titles of several pages share one."""
+    """Return variants of a line: as it is, and one for each number in it, which may be the page number.
+
+    Lines on several pages that have a variant in common may be a running title.
+    """
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:
         return []
@@ -166,7 +169,7 @@ def extract_pdf(
 
 @contextmanager
 def _open(data: bytes, filename: str, limits: ExtractionLimits) -> Iterator[Any]:
-    """Open a PDF file for a block. Use it in one thread only, because pdfium is not thread-safe."""
+    """Open a PDF file for a `with` block. Use it in one thread only, because pdfium is not thread-safe."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:

@@ -27,10 +27,12 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # Least gap between parts of a line, in line heights.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# In heights of the line's other characters: the largest height of a mark (superscript or subscript), its least distance
-# from the base line, and the height of the base line above a box's lower side.
+# A mark is a superscript or subscript. The next lengths are multiples of the height of the line's other characters.
+# A mark is at most this high.
 _MARK_SIZE = 0.85
+# A superscript is at least _RAISED above the base line, and a subscript at least -_LOWERED below it.
 _RAISED, _LOWERED = 0.12, -0.04
+# The base line is this far above the lower side of a character's box.
 _DESCENT = 0.2
 _LONGEST_NUMBER = 3
 _ORDINALS = frozenset(["st", "nd", "rd", "th", "e", "er", "re", "ère", "ème", "eme", "de", "ste", "o", "os"])
@@ -93,7 +95,8 @@ class _Writer:
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, the first digit of a number is further left than the next character.
+                # In text from right to left, the digits of a number run from left to right. So its first digit is at a
+                # distance from the text before it, and a wider gap is allowed before a digit.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):

@@ -173,7 +173,10 @@ def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 
 def _find_word_start(line: PrintedLine, left: float) -> int | None:
-    """Return the index of the first word right of ``left``, or 0 outside the line; None within a word."""
+    """Return the offset in the line of the first word to the right of ``left``.
+
+    The result is 0 if ``left`` is outside the line, and None if ``left`` is within a word.
+    """
     if not line.left < left < line.right:
         return 0
     at = next((at for at, box in enumerate(line.boxes) if box[0] >= left - 1), len(line.boxes))

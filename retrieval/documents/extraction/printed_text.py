@@ -236,7 +236,7 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
 
 
 def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
-    # A word that has its hyphen also within a line keeps it at the end of a line.
+    # If the document contains a hyphenated word within a line, the same word keeps its hyphen at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []

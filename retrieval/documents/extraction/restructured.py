@@ -30,10 +30,10 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # What a directive's argument becomes: a title, a signature ("object" and unknown directives), or no text
+        # The argument of a directive becomes a title, a signature ("object" and unknown directives), or no text
         # ("bare").
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
-        # Sections, so that searches find their names.
+        # These directives become sections, so that searches find the names in their arguments.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "
         "describe object option cmdoption envvar confval setting django-admin django-admin-option templatetag "
         "templatefilter fieldlookup macro struct union enum enumerator var member type alias concept namespace "

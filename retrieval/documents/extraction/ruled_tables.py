@@ -123,7 +123,8 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # The shaded boxes of every other row do not meet, so their rules are grouped by their ends.
+    # Some tables have no upright rules, or shaded boxes behind every other row, which do not touch each other. Their
+    # level rules belong together if they start and end at the same places.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:

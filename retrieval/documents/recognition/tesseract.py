@@ -161,7 +161,8 @@ def _find_turn(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # On its side, a page has a low confidence even if the turn is right.
+    # The confidence is low for a page that lies on its side, even if the found turn is right. So the turned page is
+    # examined again.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0

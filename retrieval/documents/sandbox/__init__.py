@@ -148,7 +148,10 @@ class TemplateProcess:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Close the parent's socket in a fork, because it keeps the parent's template process alive."""
+        """Close this fork's copy of the parent's socket.
+
+        An open copy would keep the parent's template process alive after the parent has ended.
+        """
         if self._control is not None:
             self._control.close()
         if self._process is not None:

@@ -113,7 +113,8 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "reboot": (169, 142),
 }
-# The C library then uses older calls, whose arguments the filter can check.
+# The filter reports these calls as not implemented. So the C library uses older calls instead, whose arguments the
+# filter can check.
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000

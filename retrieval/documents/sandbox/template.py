@@ -49,7 +49,8 @@ class JobEnd(TypedDict, total=False):
 class ResultHead(TypedDict, total=False):
     """The result of a job, apart from the bytes that follow.
 
-    ``error`` is the name of the exception's class. If ``refused``, the job did not run, because guards do not work.
+    ``error`` is the name of the exception's class. ``guards`` are the protections of the sandbox that work on this
+    machine. If ``refused``, the job did not run, because a required guard does not work.
     """
 
     value: object

@@ -117,8 +117,9 @@ def fuse_rankings(
     others: Collection[int] = (),
     word_share: float = 1.0,
 ) -> list[Candidate]:
-    """Combine the retrievers' rankings to one list of candidates with the chunks of ``others``, best first.
+    """Combine the retrievers' rankings to one list of candidates, best first.
 
+    ``others`` are ids of further candidates, which are not in ``rankings``, such as chunks that another search found.
     ``scores`` has each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
     question's words in any candidate.
     """

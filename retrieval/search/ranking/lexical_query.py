@@ -104,9 +104,9 @@ class Term:
 
 
 def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest terms that together match at most ``passages`` passages, but at least one.
+    """Return the rarest terms that together match at most ``passages`` passages.
 
-    Common terms are left out.
+    The rarest term is always returned, even if it matches more. Common terms are left out.
     """
     chosen: list[Term] = []
     total = 0
@@ -146,13 +146,17 @@ class _Formula:
             self._rest[place] = self._rest[place + 1] + terms[place].bound
 
     def build_tsquery(self, needed: float) -> str | None:
-        """Return a tsquery for passages whose terms' bounds sum to at least ``needed``; None if none has enough."""
+        """Return a tsquery for the passages whose score may reach ``needed``; None if no passage can reach it.
+
+        A score is at most the sum of the ``bound`` of each term in the passage.
+        """
         return self._build_from(0, needed, False)
 
     def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """Return a tsquery for the terms from index ``place`` on, whose bounds must sum to ``needed``.
+        """Return the part of the tsquery that covers the terms from index ``place`` on.
 
-        The result is "" if this is already reached, and None if it cannot be reached.
+        These terms must add ``needed`` to the score. If ``is_candidate`` is true, the passage has an earlier term that
+        is not common. The result is "" if no more terms are needed, and None if the terms cannot add enough.
         """
         if is_candidate and needed <= 0:
             return ""

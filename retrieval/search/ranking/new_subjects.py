@@ -13,8 +13,10 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# Thresholds for the best passage's strength, its lead over joined questions, and weak passages
-# (docs/adr/0045-follow-ups-are-searched-twice.md).
+# A question is searched alone, and together with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
+# The subject is new if the best passage of the first search is stronger than STRONG, and by more than MUCH_STRONGER
+# stronger than the best passage of the second. The subject of a complete question is also new if the first passages of
+# the second search are all weaker than WEAK.
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 

@@ -37,7 +37,11 @@ def build_plan(
 
 
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
-    """Return the weights of both retrievers, for this class of questions if the fusion method has no weights."""
+    """Return the weights of both retrievers.
+
+    For a fusion method without weights, they are the profile's weights for questions of this class. Otherwise, they are
+    the profile's general weights, or the method's if the profile has none or the method uses a single retriever.
+    """
     method = METHODS[settings.method]
     if method.weights is None:
         return settings.class_weights[query_class]

@@ -32,7 +32,8 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 
 # Comparing every row is exact, and up to this many rows as fast as the index.
 EXACT_UP_TO = 10_000
-# Above this number of passages, each doubling adds half of the oversampling (vectors compared for each one returned).
+# The oversampling is the number of vectors that are compared for each one returned. Above this number of passages, it
+# grows by half of the profile's setting each time the number doubles.
 WIDENED_FROM = 35_000
 
 

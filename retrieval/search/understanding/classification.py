@@ -6,7 +6,7 @@
 - conceptual: what something is, why, or how it works;
 - default: facts, look-ups, steps, keywords, part numbers.
 
-Classes and weights follow a published textbook-chatbot design; `docs/quality.md` has the accuracy.
+The classes and weights follow a published design of a chatbot for textbooks; `docs/quality.md` has the accuracy.
 """
 
 from __future__ import annotations

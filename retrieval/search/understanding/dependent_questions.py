@@ -1,4 +1,4 @@
-"""Find pronouns, conjunctions and few words, by which a question depends on the questions before it. PURE."""
+"""Detect by pronouns, conjunctions and length whether a question depends on the questions before it. PURE."""
 
 from __future__ import annotations
 

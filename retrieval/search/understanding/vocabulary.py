@@ -65,8 +65,8 @@ def compute_edit_distances(term: str, others: Sequence[str], *, endings: int = 0
 
 # At most this many similar words replace a word that no document contains, as in Elasticsearch's fuzziness AUTO.
 #
-# Misspelling changes the stem: *hospital* gives *hospit*, *hosptial* itself. So the typed word is also compared with
-# each lexeme plus its ending, *hospit* + *al*.
+# A misspelled word may be stemmed differently: the stem of *hospital* is *hospit*, but *hosptial* keeps its ending. So
+# the typed word is also compared with each lexeme plus the ending of the typed word, *hospit* + *al*.
 
 MAX_EXPANSIONS = 50
 LONGEST_ENDING = 4
@@ -146,7 +146,7 @@ def find_similar_lexemes(
 ) -> tuple[Expansion, ...]:
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
-    Document frequencies are sums over the collections ``searched``.
+    The result also has the lexemes' document frequencies, which are sums over the collections in ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -279,7 +279,8 @@ class CollectionVocabulary:
         for text in self._read_passages(sorted(lexemes)):
             written.update({found for found in _WORD.findall(text) if found[:1].lower() == typed[:1]})
         near: dict[str, NearWord] = {}
-        # The most frequent capitals count, because a capital may only begin a sentence.
+        # The most frequent form decides about capitals, because a word may have a capital only at the beginning of a
+        # sentence.
         for text, count in written.most_common():
             if 0 < (edits := OSA.distance(typed, text.lower())) <= 2:
                 near.setdefault(text.lower(), NearWord(text, edits, count))

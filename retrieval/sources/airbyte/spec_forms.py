@@ -30,7 +30,7 @@ class SecretArea(forms.Textarea):
 
 
 def _simplify_schema(schema: Any) -> dict[str, Any]:
-    """Return the schema without choices that have one alternative, or none that is an object."""
+    """Replace a choice in the schema by its first alternative, if this is the only one or if none has properties."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")

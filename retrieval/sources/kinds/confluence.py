@@ -154,7 +154,10 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Request a page of results. Return it with "", or with the reason why it contains no restrictions."""
+        """Return a page of results, and the reason why it lacks the restrictions on who may read it.
+
+        The reason is "" if the page has them, or if they are not wanted.
+        """
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
         parts = urlsplit(address)
