@@ -1,4 +1,6 @@
-"""Test how well the support of sentences separates answers that people labelled as hallucinated from others.
+"""Test how well `SupportScorer` detects answers that people labelled as hallucinated.
+
+It estimates for each sentence of an answer the probability that the passages support the sentence.
 
 Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
 people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.

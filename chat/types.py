@@ -91,8 +91,10 @@ class BestPlace:
 class CheckedStatement:
     """A checked sentence at ``text[start:end]`` of the answer, without the markers at its end.
 
-    ``support``, from 0 to 1, is None if not measured. ``reasons`` are the causes of doubt: `number`, `name`,
-    `negation`, `words`, `uncited`. If ``verbatim`` is true, ``best`` contains the sentence itself.
+    - ``support``: from 0 to 1; None if not measured.
+    - ``reasons``: the causes of doubt: `number`, `name`, `negation`, `words`, `uncited`.
+    - ``best``: the place in a source whose words support the sentence best.
+    - ``verbatim``: whether the words at ``best`` contain the sentence itself.
     """
 
     start: int

@@ -45,7 +45,7 @@ def list_free_space() -> list[FreeSpace]:
         try:
             device = path.stat().st_dev
         except FileNotFoundError:
-            continue  # will be created on the disk of DATA_DIR
+            continue  # The folder will be created on the disk of DATA_DIR, which is in the list already.
         if device not in found:
             free = os.statvfs(path)
             found[device] = FreeSpace(path, free.f_bavail * free.f_frsize)

@@ -48,7 +48,10 @@ QUOTED_CHARACTERS = 200
 
 
 def describe_refusal(status: int, content: bytes, body: Any, api_key: str) -> str:
-    """Return the status and message of a refusal as part of a sentence, without API key and words of ``body``."""
+    """Return a verb phrase that describes a refusal, such as "answered HTTP 500", followed by the server's message.
+
+    The phrase contains neither the API key nor words of the request ``body``.
+    """
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"refused the API key (HTTP {status})"
     said = hide_texts_of_request(hide_key(" ".join(content.decode("utf-8", "replace").split()), api_key), body)

@@ -40,7 +40,10 @@ class FileLock:
 
 
 class Slots:
-    """Permissions to do some work, of which a limited number is given at once. Threads and later forks share them."""
+    """A semaphore for threads and processes: at most ``number`` of them run a block at the same time.
+
+    Processes that are forked later share it.
+    """
 
     def __init__(self, number: int) -> None:
         self._locks = [(threading.Lock(), FileLock()) for _ in range(number)]

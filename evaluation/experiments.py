@@ -106,7 +106,8 @@ class ExperimentVerdict(models.TextChoices):
 class ArmOutcome:
     """The outcome of one arm (half) of an experiment: a number for each visitor and metric.
 
-    ``observed`` is the number of visitors who may still ask (see OBSERVATION), whom the other fields leave out.
+    ``observed`` is the number of visitors whose time of observation (OBSERVATION) is not over. The other fields do not
+    include these visitors.
     """
 
     arm: Arm

@@ -90,8 +90,9 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 
 
 def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
-    """Return whether a version of a search profile, a draft, or instructions may be published now.
+    """Return whether ``subject`` may be published now.
 
+    It is a version of a search profile, a draft of a collection's documents, or instructions for the language model.
     Only measurements of the current documents and questions are used. Raises: ImproperProfile.
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))

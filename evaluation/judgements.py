@@ -203,7 +203,10 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
 
 
 def make_case(answer: Answer) -> Case:
-    """Return the answer to the searched question, with its sources, in the form that judges need."""
+    """Return the answer with its question and sources, in the form that judges need.
+
+    The question is the one that was searched: it can be understood without earlier questions.
+    """
     return Case(
         question=answer.standalone_question,
         answer=answer.text,

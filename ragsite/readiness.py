@@ -17,7 +17,7 @@ from ragsite.processes import local_model
 
 logger = logging.getLogger(__name__)
 
-# If the scheduler's file, whose time it sets every few seconds, is older than this, the scheduler has died.
+# The scheduler sets the time of a file every few seconds. If the file is older than this, the scheduler has died.
 SCHEDULER_LOST_AFTER_SECONDS = 120.0
 BROKER_TIMEOUT_SECONDS = 3
 _BROKER = add_group(CheckGroup())

@@ -77,7 +77,7 @@ class QueryReformulator(Protocol):
     def reformulate(self, question: str, history: Sequence[Turn]) -> Reformulation:
         """Return the question in words that can be understood without ``history``, the earlier turns, oldest first.
 
-        It raises no errors: the question stays unchanged.
+        If this fails, the question is returned unchanged, and no error is raised.
         """
 
 

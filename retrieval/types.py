@@ -274,8 +274,8 @@ class RankedChunk:
 class Ranking:
     """The chunks that one retriever found, best first.
 
-    ``expansions`` maps words that no passage contains to similar words that are searched instead. ``unknown_words``
-    have none.
+    ``expansions`` maps words that no passage contains to similar words that are searched instead. ``unknown_words`` are
+    words that no passage contains and that have no similar word.
     """
 
     retriever: Retriever

@@ -54,7 +54,10 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 
 
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
-    """Send an event once and return its delivery; None if it is not due or its receiver gets another delivery."""
+    """Send an event once and return its delivery.
+
+    The result is None if the delivery is not due, or while another delivery is being sent to the same receiver.
+    """
     delivery = _lease(delivery_id)
     if delivery is None:
         return None

@@ -26,8 +26,9 @@ from retrieval.types import SearchFilters
 class JudgedReply:
     """The reply to one question.
 
-    ``quotes`` has for each citation whether the cited words contain a right answer. ``first_ms`` is None without a
-    token.
+    - ``quotes``: for each citation, whether the cited words contain a right answer.
+    - ``first_ms``: milliseconds until the first token of the answer; None if no token came.
+    - ``last_ms``: milliseconds until the end of the reply.
     """
 
     question: Question

@@ -69,7 +69,7 @@ def choose_off_topic_questions(sets: Sequence[TestSet], limit: int | None) -> tu
 def choose_evenly(elements: Sequence[Element], limit: int | None) -> list[Element]:
     """Return ``limit`` of the elements, evenly spaced, or all of them.
 
-    Neighbours in a file are about the same document, so the first questions would be about few documents.
+    The first ``limit`` elements would be less varied, because neighbours in a file are often about the same document.
     """
     if limit is None or limit >= len(elements):
         return list(elements)

@@ -32,7 +32,9 @@ from evaluation.expectations import grade_answer
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
-# The first three texts of each product are compared: for the site, its answer and 900 characters of each passage.
+# For each question, the first SHOWN texts of this site and of each other product are compared. The texts of another
+# product are the passages that it finds. The site's texts are its answer, then SHOWN_CHARACTERS characters of each
+# passage beside it.
 SHOWN, SHOWN_CHARACTERS = 3, 900
 COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 

@@ -42,7 +42,11 @@ _SHARED = "cdk"
 
 @dataclass(slots=True)
 class Tried:
-    """The result for a package. ``check``, ``streams`` and ``records`` come from the imitated service."""
+    """The result of the survey for one connector package.
+
+    ``spec`` says how many settings the connector asks for. ``check``, ``streams`` and ``records`` are the results of
+    calls in which `scripted_service` imitates the connector's real service.
+    """
 
     package: str
     version: str = ""
@@ -122,9 +126,9 @@ class Survey:
         return connector, spec
 
     def _trust_service(self, environment: Path) -> None:
-        """Let an environment trust the service's certificate.
+        """Make the connector in a virtual environment trust the certificate of the imitated service.
 
-        Older versions of airbyte-cdk read only certifi's file.
+        Older versions of airbyte-cdk trust only the certificates in certifi's file, so the certificate is added there.
         """
         for bundle in environment.glob("lib/python*/site-packages/certifi/cacert.pem"):
             with bundle.open("a") as file:

@@ -34,7 +34,11 @@ _LEAST_WORDS = 5
 
 
 def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Yield the format, the file and the expected text, as Markdown if there is one, else as plain text."""
+    """Yield the format of each file, its path, and the path of its expected text.
+
+    The expected text is a ``.md`` file, or a ``.txt`` file if there is no ``.md`` file. Files without either are left
+    out.
+    """
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "ground_truth" not in path.parts and "groundtruth" not in path.parts:

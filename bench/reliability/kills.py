@@ -40,7 +40,7 @@ MEASURE_EVERY = 10
 
 @dataclass(slots=True)
 class Result:
-    """The counts of a test. ``recoveries`` are the seconds until the site worked again; None: it did not."""
+    """The counts of a test. ``recoveries`` has the seconds until the site worked again, or None if it did not."""
 
     counts: Counter[str] = field(default_factory=Counter)
     recoveries: dict[str, list[float | None]] = field(default_factory=lambda: defaultdict(list))
@@ -129,7 +129,7 @@ class Killer:
         return None
 
     def finish_reembedding(self) -> None:
-        """Let the running switch of the embedder finish, and switch back to the site's own. Raises: SiteFailed."""
+        """Stop a running `reembed` command, and return to the site's usual embedder. Raises: SiteFailed."""
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()

@@ -33,10 +33,10 @@ _PASSING = (Error, RagsiteError, OSError)
 
 @dataclass
 class Ledger:
-    """A record of what was sent, and what the site acknowledged.
+    """A record of the documents and questions that were sent, and of the site's acknowledgements.
 
-    ``versions`` has for each document's source the hashes that may be stored: the last acknowledged one, and all sent
-    after it.
+    ``versions`` maps each document's name to the content hashes that the site may have stored: the hash that it
+    acknowledged last, and all hashes that were sent later.
     """
 
     versions: dict[str, list[str]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class Uploads:
         self._site, self._key, self._number = site, key, 0
 
     def measure(self, number: int = UPLOADS) -> list[float]:
-        """Return for each upload the seconds from the first byte of the request until the page can be searched."""
+        """Return for each upload the seconds from the first byte of the request until the upload can be searched."""
         return [self._measure_one() for _ in range(number)]
 
     def _measure_one(self) -> float:

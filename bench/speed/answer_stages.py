@@ -59,7 +59,10 @@ class _Open:
 
 
 class StageClock:
-    """A backend for tracing spans that adds the processor time of each span, without inner spans, to its stage."""
+    """A backend for tracing that sums the processor time of all spans with the same name, in seconds.
+
+    The time of a span does not include the spans inside it.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -183,7 +183,7 @@ def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: Bench
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
-        # Without cached vectors, each part encodes the question itself.
+        # The cached vector of the question is removed, so that the next part encodes the question again.
         forget_queries()
         started = time.perf_counter()
         returned[name] = parts[name]()

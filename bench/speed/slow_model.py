@@ -46,7 +46,7 @@ def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
             for number in range(tokens):
-                # The site handles markers (``[1]``) in the text as in other answers: it cites and checks.
+                # The text contains markers (``[1]``), so the site also finds citations and checks the cited sentences.
                 text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
                 self._send({"delta": {"content": text}, "finish_reason": None})
                 time.sleep(token_seconds)

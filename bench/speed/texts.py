@@ -142,7 +142,10 @@ class SyntheticCorpus:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The words, the commonest first: the nouns, then compounds in random order, because short words are common."""
+        """The words, most frequent first: the nouns, then compounds of two nouns in random order.
+
+        The nouns come first, because short words are also the most frequent ones in real texts.
+        """
         nouns = _NOUNS.split()
         compounds = [first + second for first in nouns for second in nouns]
         order = self._make_generator("vocabulary").permutation(len(compounds))

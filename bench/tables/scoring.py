@@ -18,8 +18,12 @@ FOUND_SHARE = 0.5
 class TableScore:
     """The score of a file with tables.
 
-    ``cells`` is the number of expected cells, ``right`` of those found in their place, and ``written`` of all found
-    cells that are not empty. ``false`` has the first row of each found table that matches no expected one.
+    - ``expected``: the number of expected tables.
+    - ``found``: the number of expected tables of which at least the share FOUND_SHARE of the cells is right.
+    - ``cells``: the number of cells in the expected tables.
+    - ``right``: the number of these cells that were found in the right row and column.
+    - ``written``: the number of non-empty cells in the found tables.
+    - ``false``: the first row of each found table that matches no expected table.
     """
 
     name: str

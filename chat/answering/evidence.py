@@ -58,8 +58,8 @@ ANSWERABLE = 0.6
 ANSWERABLE_BY_WORDS = 0.5
 # Below this probability, no language model is asked.
 HOPELESS = 0.1
-# Below this probability, the page shows only the titles of documents: for 7 of 8 questions about other subjects, and
-# for 1 of 32 about a similar one.
+# Below this probability, the page shows only the titles of documents. In a test, the probability was below this limit
+# for 7 of 8 questions about other subjects, and for 1 of 32 questions about a subject similar to the documents'.
 NEAR = 0.2
 MOST_COMPARED = 16
 _WORD = re.compile(r"\w+")
@@ -74,8 +74,12 @@ _CALENDAR = read_words("documents", "calendar")
 class Evidence:
     """The estimated ``probability``, 0 to 1, that the sources answer the question.
 
-    ``by_words`` is true if no vectors were compared. ``closeness`` maps a marker to the source's similarity to the
-    question. ``alone`` and ``near`` are markers of sources that reach ANSWERABLE or NEAR as the only source.
+    The probability is also estimated for each source as if it were the only source.
+
+    - ``by_words``: true if no vectors were compared.
+    - ``closeness``: maps the marker of each source to the source's similarity to the question.
+    - ``alone``: the markers of the sources whose own probability is at least ANSWERABLE.
+    - ``near``: the markers of the sources whose own probability is at least NEAR.
     """
 
     probability: float
@@ -213,9 +217,9 @@ def list_best_units(source: ContextSource) -> list[QuotableUnit]:
 
 
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
-    """Return the sentence, list item or table row of the source's best passage that is closest to the question.
+    """Return the sentence, list item or table row that is closest to the question, from the source's best passage.
 
-    None if the passage has none. With ``by_meaning``, vectors are compared if no words match.
+    The result is None if the passage has none of these. With ``by_meaning``, vectors are compared if no words match.
     """
     return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
 

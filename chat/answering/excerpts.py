@@ -55,7 +55,8 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
 
-    If ``is_card``, other short sections of the passage are added.
+    ``is_card``: the page shows the excerpt in a card beside the answer, so other short sections of the passage are
+    added.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)

@@ -147,7 +147,8 @@ def _answer_at_once(
 class _Searched:
     """The state of an answer after the search.
 
-    Without a writer, the answer quotes documents. ``history`` has no turns that instruct the site.
+    ``generator`` is the language model that writes the answer; if it is None, the answer quotes documents.
+    ``history`` does not contain turns whose questions try to give the site instructions.
     """
 
     draft: AnswerDraft

@@ -79,7 +79,8 @@ def compose_prompt(
 ) -> Prompt:
     """Return the prompt for a question, of at most ``budget_tokens`` (estimated), without sources that do not fit.
 
-    ``history`` is ordered oldest first. Messages of a previous prompt that this one continues do not count.
+    ``history`` is ordered oldest first. If the prompt continues a previous prompt, the messages of the previous prompt
+    do not count towards ``budget_tokens``.
     """
     system = f"{RULES}\n{_REFUSAL_RULE}" if may_refuse else RULES
     language = _LANGUAGES.get(detect_language(question), "the language of the question")
@@ -173,9 +174,10 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
 def _extend_span(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
-    """Return the start, end and text of a quotation after whole lines were added while they fit ``longest_bytes``.
+    """Extend a quotation by whole lines, up to ``longest_bytes``, and return its start, end and text.
 
-    Every ``step_up``-th line is added above the quotation. 0 adds lines above it only after all lines below it.
+    Every ``step_up``-th line is taken from above the quotation, the other lines from below. If ``step_up`` is 0, lines
+    from above are added only when no more line can be added from below.
     """
     content = source.block.content
     blocked = {"up": start == 0, "down": end == len(content)}

@@ -36,8 +36,9 @@ class Quoted(Protocol):
 class FoundQuote:
     """The result of a search for a quote in the current text of a document.
 
-    ``version`` is `DocumentText.version`, empty without a text. ``is_found`` means the exact quote, ``has_same_words``
-    the quote apart from white space.
+    - ``version``: the `DocumentText.version` of the text; empty if the document has no text.
+    - ``is_found``: the text contains exactly the quote.
+    - ``has_same_words``: the text contains the quote, perhaps with other white space.
     """
 
     version: str = ""

@@ -47,7 +47,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
     is_near = evidence.is_near or draft.table is not None
     found = list(build_excerpts(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
-        # The page shows only titles then, so one passage of each document is enough.
+        # In this case the page shows only titles, so one passage of each document is enough.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))

@@ -144,8 +144,8 @@ def find_sources(
 ) -> AnswerDraft:
     """Search the documents and tables, and return a draft of the answer with the sources.
 
-    ``profile`` has the settings of the search; None: the settings for the visitor ``subject``. ``tried`` are questions
-    assigned to passages for this search only.
+    ``profile`` has the settings of the search. If it is None, the settings for the visitor ``subject`` are used.
+    ``tried`` are questions assigned to passages for this search only.
     """
     profile = profile or choose_profile(subject)
     # The index's state is read before the search, so that the stored state is never too new.

@@ -198,5 +198,8 @@ def _find_heading(source: ContextSource, heading_start: int | None, begin: int) 
 
 
 def build_text_to_encode(unit: QuotableUnit) -> str:
-    """Return the unit's text after its heading and table head, because a row or list item means little alone."""
+    """Return the unit's heading, the first line of its table head, and its text.
+
+    The embedder needs the heading and the table head, because the meaning of a row or list item depends on them.
+    """
     return " ".join(filter(None, [unit.heading, unit.table_head.split("\n", 1)[0], unit.text]))

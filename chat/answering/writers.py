@@ -20,9 +20,9 @@ from core.users import is_active, is_superuser, list_groups
 
 
 def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel]:
-    """Return the language models that ``user`` may choose, by name, the default first; None: every model.
+    """Return the language models that ``user`` may choose, by name, the default first.
 
-    The model of the site's settings is an unsaved row.
+    If ``user`` is None, every model is returned. The model of the site's settings is an unsaved row.
     """
     rows = list(get_or_read("language models", lambda: list(LanguageModel.objects.filter(is_enabled=True))))
     names = {row.name for row in rows}
@@ -60,7 +60,9 @@ def get_default_writer() -> str:
 
 
 def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
-    """Return the generator for a language model's name; None for EXTRACTIVE. Empty: the site's default model.
+    """Return the generator for a language model's name; None for EXTRACTIVE.
+
+    If ``name`` is empty, the site's default model is used.
 
     Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
     """

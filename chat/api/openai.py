@@ -61,9 +61,10 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def list_models(user: AnyUser) -> list[ModelBody]:
-    """Return a model for all documents, one for each collection that the user may read, and the embedder.
+    """Return the entries that a client can name as `model`: the documents to search, and the embedder.
 
-    Each model except the embedder is listed again for each language model that the user may choose.
+    One entry means all documents. Each collection that the user may read has an entry too. All these entries are listed
+    again with each language model that the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]

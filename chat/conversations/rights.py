@@ -47,7 +47,8 @@ def list_readable_collections(user: AnyUser) -> frozenset[int]:
 class Rights:
     """The collections and documents that a user may read now.
 
-    ``reads_all`` includes other users' answers, ``reads_deleted`` also answers from deleted collections.
+    If ``reads_all`` is true, the user may also read other users' answers. If ``reads_deleted`` is true, the user may
+    also read answers from deleted collections.
     """
 
     collections: frozenset[int]
@@ -105,9 +106,10 @@ def is_withheld(user: AnyUser, answer: Answer) -> bool:
 
 
 def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
-    """Return a hash of what ``user`` may read in the collections, to decide who sees suggested questions.
+    """Return a hash of ``user``'s rights to read documents of the collections.
 
-    Only users with the same hash see them, because they may contain words of restricted documents.
+    Suggested questions may contain words of restricted documents. So an answer with such questions is shown only to
+    users with the same hash as the user who asked.
     """
     behind = frozenset(collections)
     return hash_restrictions(behind, find_readers(behind, user))

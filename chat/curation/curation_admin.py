@@ -127,7 +127,10 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 
 
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """The form of an approved answer. With ``finding``, the curator searches passages, so no errors are shown."""
+    """The form of an approved answer.
+
+    ``finding``: the curator only searches for passages, so the form is not saved yet, and its errors are not shown.
+    """
 
     wordings = forms.CharField(
         label=_("Other wordings"),

@@ -74,9 +74,11 @@ def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """A candidate's score by one retriever, and the bar that shows it.
+    """A candidate's score by one retriever, and the bar that shows its contribution to the total score.
 
-    ``start`` and ``width`` are percentages of the column. A contribution as large as ``largest`` fills half of it.
+    ``start`` and ``width`` are percentages of the column's width. The bar extends from the middle of the column to the
+    right for a positive contribution, and to the left for a negative one. For the contribution ``largest``, it reaches
+    the edge of the column.
     """
 
     score: RetrieverScore

@@ -39,9 +39,10 @@ class HitRow:
 
 
 def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] | None = None) -> tuple[HitRow, ...]:
-    """Return the hits of an answer that quotes documents, or of a refusal, best first; else empty.
+    """Return the hits of an answer or refusal, best first.
 
-    Only hits with a chunk id in ``readable`` are returned; None: all hits.
+    If a language model wrote the answer, or it was computed from a table, the result is empty. Only hits with a chunk
+    id in ``readable`` are returned; if ``readable`` is None, all hits are returned.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -87,7 +87,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changed.append(citation)
     for citation, near in zip(changed, find_near_places(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
-        # Equal texts differ only in their markup.
+        # If the texts without markup are equal, only the markup has changed, which is not shown.
         if change.then != change.now:
             changes[citation.pk] = change
     shown: dict[tuple[object, str], Change] = {}

@@ -30,7 +30,8 @@ def build_filter_context(
 ) -> dict[str, Any]:
     """Return the template context for the filters of the next question.
 
-    ``data``, a form or link, comes before the filters of the conversation's last question.
+    The filters in ``data``, a form or link, are used. If it has none, the filters of the conversation's last question
+    are used.
     """
     offered = list_offered_filters(user, collection)
     problem = ""

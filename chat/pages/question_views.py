@@ -273,7 +273,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 @require_POST
 @admit_visitors
 def show_filters(request: HttpRequest) -> HttpResponse:
-    """Show the filters that are chosen in the form, without asking."""
+    """Show the filters that are chosen in the form, without submitting the question."""
     named = _parse_uuid(request.POST.get("conversation", ""))
     conversation = _find_own(request, named)
     if not request.htmx:  # type: ignore[attr-defined]

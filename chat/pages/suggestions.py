@@ -54,7 +54,7 @@ def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collect
 
 
 def list_questions(document: Document) -> list[tuple[str, Collection]]:
-    """Return the most specific questions of the document."""
+    """Return suggested questions, which the document's passages answer, the most specific (longest) first."""
     asking = (
         Chunk.objects.filter(document=document).exclude(canonical_questions=[], heading_path=[]).order_by("ordinal")
     )
@@ -119,7 +119,10 @@ def _rate_specificity(question: str) -> tuple[int, int]:
 
 
 def list_follow_up_questions(answer: Answer) -> tuple[str, ...]:
-    """Return questions about the first cited document that the user has not asked, nearest to the citation first."""
+    """Return suggested questions about the first cited document, nearest to the citation first.
+
+    Questions that were already asked in the conversation are left out.
+    """
     citations = [cited for cited in answer.citations.all() if cited.document_id is not None]
     if answer.refused or not citations:
         return ()

@@ -50,10 +50,13 @@ def create_answer(
     anew: bool = False,
     history: Sequence[Turn] | None = None,
 ) -> Answer:
-    """Create a PENDING answer (not yet written) in a conversation; None for ``conversation_id``: a new one.
+    """Create a PENDING answer (not yet written) in a conversation.
 
-    - ``collection``, a slug, or ``document`` is searched. Empty: all collections. None: as for the last question.
-    - ``filters`` have the form of ``chosen_filters``. None: the last question's.
+    - ``conversation_id``: None for a new conversation.
+    - ``collection``: the slug of the collection to search; empty for all collections.
+    - ``document``: the id of the only document to search. If ``collection`` and ``document`` are both None, the last
+      question's are used.
+    - ``filters``: in the form of ``chosen_filters``. If None, the last question's filters are used.
     - ``edits``: the answer whose question was edited. The new conversation is then a branch.
     - ``model``: empty for the default.
     - ``anew``: reuse no earlier answer.

@@ -31,7 +31,7 @@ class Run:
     - ``is_begun``: the answer has left the queue.
     - ``ending``: it is being saved and cannot be stopped any more.
     - ``is_stopped``: it was cancelled, or the lease was lost.
-    - ``outcome``: the result; an Answer is an earlier answer to reuse.
+    - ``outcome``: a new result (Completed or Failed), or the earlier Answer that is used again; None until then.
     - ``is_partial``: the answer was stopped or its time was over.
     """
 

@@ -26,7 +26,8 @@ from core import disk
 from core.threads import in_database
 
 POLL_SECONDS = 0.25
-# A reader's process stores at this interval that the answer is read, so that it is not stopped.
+# If another process writes the answer, the reader's process updates `followed_at` at this interval. Otherwise the
+# writing would be stopped, because no reader seems to follow.
 FOLLOWED_EVERY = timedelta(seconds=2)
 PING_SECONDS = 10.0
 

@@ -85,8 +85,9 @@ class InsufficientStorage(APIException):
 class ApiView(APIView):
     """Base class of API views. It sends all errors as JSON, including Django's.
 
-    An API key needs one of the scopes in ``key_scopes``, or `admin`; to change something, one of ``writing_scopes`` if
-    there are any. A key for one source also needs ``takes_source_keys``.
+    A request with an API key is allowed if the key has the scope `admin`, or one of the scopes in ``key_scopes``. If
+    ``writing_scopes`` is not empty, a request that changes something needs one of these or `admin` instead. Keys that
+    are limited to one source are refused, unless ``takes_source_keys`` is true.
     """
 
     key_scopes: ClassVar[tuple[Scope, ...]] = ()

@@ -68,7 +68,11 @@ class Refused(Exception):
         self._said = received.decode("utf-8", "replace")
 
     def find_refused_part(self, body: Body) -> str:
-        """Return the part of the request that the server does not support; empty if its message names none."""
+        """Return the name of the part of ``body`` that the server does not support.
+
+        If the server's error message names no part, the likeliest part is returned. The result is empty if the error
+        has another cause.
+        """
         if _TOO_LONG.search(self._said):
             return ""
         if "tools" in body and self.status in _REFUSING_TOOLS and _NAMES_TOOLS.search(self._said):

@@ -84,7 +84,10 @@ _KEYS_OF_CALLS = frozenset(
 
 
 def begins_as_thought(text: str) -> bool:
-    """Return whether the text begins like a thought, as some answers also do."""
+    """Return whether the text begins with words that often begin a model's reasoning, such as "Okay" or "The user".
+
+    Some answers begin with these words too.
+    """
     return bool(_BEGINS_AS_THOUGHT.match(text))
 
 

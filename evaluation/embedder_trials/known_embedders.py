@@ -122,5 +122,8 @@ BYTES_OF_LINKS = 950
 
 
 def compute_stored_bytes(passages: int, dimension: int) -> int:
-    """Return the bytes of all passages' vectors in the database, in table and index, two for each dimension."""
+    """Return how many bytes the vectors of all passages take in the database.
+
+    The table and the index each store every vector, with two bytes for each dimension.
+    """
     return passages * (2 * 2 * dimension + BYTES_OF_LINKS)

@@ -21,7 +21,8 @@ class StintOver(Exception):
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    Raises: LeaseLost if the trial was cancelled; StintOver after the time limit, except during a switch.
+    Raises: LeaseLost if the trial was cancelled; StintOver after LONGEST_STINT_SECONDS, so that the next worker
+    continues. The step SWITCH, in which the site changes to the tried embedder, has no time limit.
     """
 
     def __init__(self, trial: EmbedderTrial) -> None:

@@ -49,9 +49,10 @@ class Relevancy:
 def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """Return the sentence of each (headings, text) pair that is most relevant to the question; the first of equal ones.
+    """Return for each (headings, text) pair the relevancy of the sentence that is most relevant to the question.
 
-    The relevancy of a text without words is 0. ``embed`` returns unit vectors of shape (texts, dimension).
+    If sentences are equally relevant, the first one is returned. The relevancy of a text without words is 0. ``embed``
+    returns unit vectors of shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])

@@ -10,7 +10,7 @@ from evaluation.exceptions import EvaluationError
 
 
 class JudgeError(EvaluationError):
-    """Base class of the errors for which a judge gave no score."""
+    """Base class of the errors that prevent a judge from giving a score."""
 
 
 class UnusableJudgement(JudgeError):

@@ -168,7 +168,11 @@ class AnswerResult(models.Model):
 
 
 class GatePolicy(models.Model):
-    """A gate: the largest loss on a set's questions with which a candidate may still be published."""
+    """A gate, which is a check before publication.
+
+    A candidate (a search profile, a draft or instructions) is measured with the set's questions. The gate refuses it if
+    its ``metric`` is worse than the published state's by significantly more than ``largest_loss``.
+    """
 
     class Metric(models.TextChoices):
         NDCG = "ndcg@10", "nDCG@10"

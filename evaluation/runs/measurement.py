@@ -144,7 +144,10 @@ QUOTE_CHARACTERS = 500
 class Reply:
     """A measured reply. Times are milliseconds since the question.
 
-    ``end`` is the last event, None if the answer broke off. ``searched`` and ``first_ms`` may be None.
+    - ``searched``: the question with the sources that were found; None if there was no search.
+    - ``end``: the last event; None if the answer broke off.
+    - ``first_ms``: the time of the first token; None if no token came.
+    - ``last_ms``: the time of the end.
     """
 
     searched: AnswerDraft | None = None
@@ -169,7 +172,7 @@ async def measure_reply(
 ) -> Reply:
     """Return the reply that a visitor would get to this question after ``history``. It is not saved.
 
-    None for ``instructions`` means the active ones.
+    If ``instructions`` is None, the active instructions are used.
     """
     reply = Reply()
     started = time.perf_counter()

@@ -35,8 +35,8 @@ def request_run(
 ) -> EvaluationRun:
     """Return a new run (measurement) of the set with this search profile, or an equal one that is unfinished.
 
-    ``draft`` is an unpublished copy of the documents. None for ``instructions`` means the active ones. Without
-    ``to_worker``, the caller measures the run. Raises: EvaluationError if the draft is not open.
+    ``draft`` is an unpublished copy of the documents. If ``instructions`` is None, the active instructions are used. If
+    ``to_worker`` is false, the caller measures the run. Raises: EvaluationError if the draft is not open.
     """
     if draft is not None and draft.status != Draft.Status.OPEN:
         names = {"draft": draft, "status": draft.get_status_display()}

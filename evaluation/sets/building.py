@@ -22,7 +22,8 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's question for this answer, without an expectation yet, and whether it is new.
 
-    A follow-up question is stored as searched, unless this may reveal words of a source outside the collection.
+    A follow-up question is stored in the words that were searched, which can be understood without earlier questions.
+    If these words may come from a source outside the collection, the user's own words are stored.
     """
     is_within = has_only_sources_of(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(

@@ -68,7 +68,8 @@ def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute
 def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset[str]:
     """Return the names of the site's groups for the provider's group names.
 
-    A ``mapping`` leaves out names that it lacks; without one, the names are the same.
+    ``mapping`` maps the provider's names to the site's names. Names that are not in it are dropped. If it is empty, the
+    site's names equal the provider's.
     """
     names = {mapping[name] for name in claimed if name in mapping} if mapping else claimed
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)

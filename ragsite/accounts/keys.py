@@ -59,8 +59,8 @@ def issue_key(
 ) -> ApiKey:
     """Create an API key for ``user``. Its ``secret`` can be read only from the returned object.
 
-    None for ``collections`` means all of the user's. A key for a ``source`` (an import of documents) gets its scope and
-    collection.
+    If ``collections`` is None, the key may use all collections of the user. A key for a ``source`` (an import of
+    documents) gets the scope DOCUMENTS_WRITE and the source's collection.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]

@@ -99,7 +99,10 @@ def load_password_allowance(caller: Caller) -> Allowance:
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
-    """Return whether the caller may try a token; it always may after a success at this address."""
+    """Return whether the caller may try a token.
+
+    A caller whose token was accepted before at the same IP address, within KNOWN_FOR, may always try.
+    """
     return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
@@ -218,7 +221,7 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 
 @contextmanager
 def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
-    """Wait until a password may be hashed, and run the block, which does it.
+    """Wait until a password may be hashed, and run the ``with`` block, which hashes the password.
 
     ``is_known``: the account has signed in at this address. Raises: SignInBusy after WAIT_SECONDS.
     """

@@ -99,7 +99,10 @@ sso_callback = _catch_provider_errors(openid_connect.callback)
 
 
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the invitation in the session and redirect, so that its secret appears in the log only once."""
+    """Store the invitation in the session, and redirect to the page for signing up.
+
+    The secret token is part of this address only, so the server's log contains it only once.
+    """
     found = invitations.find_invitation(token)
     if found is None:
         return render(request, "account/invitation_closed.html", status=404)

@@ -95,7 +95,10 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of the compressed copy, which exists only if it is smaller."""
+    """Return the path of the compressed copy of a file, and write the copy if it is missing.
+
+    Small files, and files that hardly shrink, have no copy. The returned path does not exist then.
+    """
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]
     copy = settings.DATA_DIR / "static" / f"{key}.gz"

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from retrieval.models import Collection, Document
 
-# A language model reads the whole file, so each collection has at most this many documents in it.
+# A language model reads the whole of llms.txt, so the file lists at most this many documents of each collection.
 DOCUMENTS_LISTED = 100
 
 

@@ -17,10 +17,13 @@ from retrieval.models import Document
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A model whose changes are recorded in the audit log. Names of fields are separated by spaces.
+    """A model whose changes are recorded in the audit log.
 
-    An entry has the old and new values of ``values``. It only says that a field in ``names`` changed, because its value
-    may be personal or long. ``relations`` are many-to-many fields.
+    Three attributes are lists of field names, separated by spaces:
+
+    - ``values``: fields of which the log contains the old and the new value.
+    - ``names``: fields of which the log only says that they changed, because a value may be personal or long.
+    - ``relations``: many-to-many fields.
     """
 
     model: str

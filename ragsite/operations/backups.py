@@ -205,7 +205,7 @@ def describe_interrupted_restore() -> str:
 
 
 def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
-    """Return what to do if this version's migrations do not fit the ``applied`` ones; "" if they do."""
+    """Return what to do if this version cannot migrate a database with the ``applied`` migrations; "" if it can."""
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
     missing = {key for key, each in own.items() if key not in done and not done.issuperset(each.replaces or [key])}

@@ -83,7 +83,8 @@ def _count_answers() -> QuerySet[Any, Any]:
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
-    # A document that was never tried waits since its last update, because the scheduler changes its `retry_at`.
+    # The scheduler changes the `retry_at` of a document that was never tried. So the waiting time of such a document is
+    # measured from its last update.
     rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 

@@ -1,4 +1,4 @@
-"""Send traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Other sites do not import the exporter."""
+"""Send traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. If it is not, the exporter is not imported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Run a PostgreSQL with pgvector from a Python package, for sites without their own database server.
 
-It uses no Django settings, because they get the database's address from it.
+This module uses no Django settings, because the settings module imports it to get the database's address.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class EmbeddedPostgres:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)
             deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            # A zombie counts as stopped, because no parent process may remove it.
+            # A zombie counts as stopped, because there may be no parent process that removes it.
             while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
                 if time.monotonic() > deadline:
                     for process in (*server.children(), server):

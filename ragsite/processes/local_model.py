@@ -69,7 +69,7 @@ def main() -> None:
     parameters.n_parallel, parameters.n_ctx = 1, settings.OPENAI_CONTEXT_TOKENS
     # With an n_cache_reuse above 0, the model would reuse states that depend on another reader's prompt.
     parameters.cache_prompt, parameters.cache_ram_mib, parameters.n_cache_reuse = True, KEPT_PROMPTS_MIB, 0
-    # A second layout of the weights is slower on x86-64, and takes half as much memory again.
+    # A second layout of the weights would be slower on x86-64, and would take 50 % more memory.
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True

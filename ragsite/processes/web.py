@@ -52,8 +52,8 @@ HEADER_SECONDS = 10.0
 # A process accepts at most MOST_OF_AN_ADDRESS connections from one address, and keeps SPARE_FILES open files for other
 # uses.
 MOST_OF_AN_ADDRESS, SPARE_FILES = 200, 200
-# A process waits WAIT_SECONDS for each of its connections before it accepts another, at most MOST_WAITS times, so that
-# idle processes accept first.
+# Before a process accepts a connection, it waits WAIT_SECONDS once for each connection that it already has, but at most
+# MOST_WAITS times. So idle processes accept first.
 MOST_WAITS, WAIT_SECONDS = 5, 0.0005
 
 _TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -188,7 +188,8 @@ def on_starting(server: Any) -> None:
         # Instead of Django, `ragsite.postgres.backend` checks the connections of the pool.
         database["CONN_HEALTH_CHECKS"] = False
     connections.close_all()
-    # The garbage collector writes to all objects except frozen ones, which would end the sharing of memory with forks.
+    # The garbage collector writes to all objects except frozen ones. These writes would end the sharing of memory with
+    # forks, so all objects are frozen.
     gc.collect()
     gc.freeze()
 

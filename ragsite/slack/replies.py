@@ -63,7 +63,7 @@ class NotAnswered(Exception):
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the cache key of a caller. ``request`` is the caller here, because there is no request."""
+        """Return the cache key of the caller, who is passed as ``request``: a Slack message has no HTTP request."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 

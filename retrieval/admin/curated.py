@@ -47,5 +47,8 @@ class CollectionFilter(admin.RelatedFieldListFilter):
         return choices
 
     def has_output(self) -> bool:
-        """Return True, because Django would ignore the filter in links if there is only one collection."""
+        """Return True, so that links with this filter work even if there is only one collection.
+
+        Django hides and ignores a filter without output. Its own filters have output only if they have several choices.
+        """
         return True

@@ -92,7 +92,7 @@ class SearchProfileAdmin(GatedAdmin):
             return
         version = profiles.add_version(obj, wanted, note=form.cleaned_data["note"], created_by=request.user)
         form.saved_version = version  # type: ignore[attr-defined]  # for the log entry of this request
-        # The admin capitalises the first letter, which would change a name.
+        # The admin capitalises the first letter of a message, so the message does not begin with a name.
         told = _t("Saved: %s. It takes effect when it is published.") % version
         self.tell_done(request, told)
 

@@ -121,7 +121,7 @@ def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obst
 
 
 RUNS_SHOWN = 20
-# More groups of fields are collapsed at first.
+# If a form has more groups of fields than this, the page shows the groups collapsed at first.
 GROUPS_OPEN = 3
 SENT_SHOWN = 50
 CURL = """\

@@ -162,7 +162,8 @@ class UploadingAdmin(PageAdmin):
     def _show_messages(self, request: HttpRequest, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             if outcome.document is None:
-                # The admin capitalises the first letter, which in a joined message is a file's name.
+                # Each file gets its own message. The admin capitalises the first letter of a message, and one message
+                # for all files could begin with the name of a file.
                 self.message_user(request, outcome.sentence, messages.ERROR)
         if accepted := sum(outcome.is_new for outcome in outcomes):
             message = ngettext("%d document will be read now.", "%d documents will be read now.", accepted)

@@ -273,7 +273,10 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
 
 def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
-    """Add ``document_total`` and ``passage_total`` to the collections: the numbers that ``user`` may read."""
+    """Annotate each collection with the numbers of documents and passages that ``user`` may read.
+
+    The annotations are ``document_total`` and ``passage_total``.
+    """
     readable = Document.objects.readable_by(user)
     documents = readable.filter(collection=OuterRef("pk")).order_by().values("collection")
     passages: QuerySet[Any, Any] = CollectionStatistics.objects.filter(collection=OuterRef("pk")).values("chunks")

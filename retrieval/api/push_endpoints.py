@@ -137,8 +137,8 @@ class PushedDocumentView(_PushView):
     def put(self, request: Request, source_id: int, external_id: str) -> Response:
         """Add or replace a document, as a text or a file; 200 if it is unchanged, 409 if the site has a later state.
 
-        409 also while the collection changes in drafts only. A form (`multipart/form-data`) has `file` in place of
-        `text` and `content_type`.
+        The status is also 409 while only drafts may change the documents of the collection. A form
+        (`multipart/form-data`) has `file` in place of `text` and `content_type`.
         """
         source = self.find_source()
         if request.content_type.startswith("multipart/"):
@@ -174,7 +174,10 @@ class PushedDocumentView(_PushView):
     get=extend_schema(exclude=True), put=extend_schema(exclude=True), delete=extend_schema(exclude=True)
 )
 class PushBatchView(PushedDocumentView):
-    """Several documents in one request. The address ends with `batch`, which is also a valid id of a document."""
+    """Several documents in one request. The address ends with `batch`, which is also a valid id of a document.
+
+    POST sends a batch. The other methods act on the document with this id.
+    """
 
     def get_permissions(self) -> list[Any]:
         return [MaySendOrDelete()] if self.request.method == "POST" else list(super().get_permissions())

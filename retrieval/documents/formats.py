@@ -166,7 +166,8 @@ class Format:
 
     - ``kind`` names it in sentences ("a Word document"), ``label`` in lists ("DOCX").
     - ``extractor`` is "package.module:function". A format without one is refused, with the message ``refusal`` if any.
-    - ``recognise`` detects it by a file's bytes, ``recognise_text`` in files with the name of a text.
+    - ``recognise`` detects the format by a file's bytes. ``recognise_text`` does so in files that otherwise count as
+      plain text.
     - ``may_be_scanned``: the extractor also accepts pages that OCR has read.
     """
 
@@ -505,7 +506,7 @@ def _reject(known: Format, filename: str) -> DocumentRejected:
     )
 
 
-# Assets of web pages, and pictures that cannot be read.
+# Files with these extensions are left out: assets of web pages, and pictures that the site cannot read.
 _OF_PAGES = frozenset(
     """
     .css .scss .less .map .ico .svg .woff .woff2 .ttf .otf .eot .bmp .mng .jng .heic .heif .avif .psd .xcf
@@ -535,7 +536,7 @@ def is_page(name: str) -> bool:
 def is_page_asset(name: str, *, has_pages: bool) -> bool:
     """Return whether a file only helps to show web pages, such as a style sheet, font or icon.
 
-    ``has_pages`` includes all pictures in subfolders such as "images".
+    If ``has_pages`` is true, all pictures in subfolders such as "images" count as such files too.
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()

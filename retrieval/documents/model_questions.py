@@ -79,9 +79,9 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 
 
 def _parse_questions(answer: str, language: str) -> list[str]:
-    """Return the usable questions in the model's answer; none if the model finds none.
+    """Return the usable questions in the model's answer; an empty list if the model wrote no questions.
 
-    Raises: ModelFailed if no question is usable.
+    Raises: ModelFailed if the answer has another form, or if the model wrote questions but none of them is usable.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:

@@ -125,7 +125,10 @@ def has_whole_file(document: Document) -> bool:
 
 
 def find_orphaned_files() -> list[str]:
-    """Return the names of stored files that belong to no document, sorted; none for a bucket."""
+    """Return the names of stored files that belong to no document, sorted.
+
+    Object storage (a bucket) is not searched, so the list is empty.
+    """
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
         return []

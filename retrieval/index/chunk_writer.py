@@ -319,7 +319,8 @@ def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
 def recompute_term_weights(collection: Collection, *, largest_drift: float = LARGEST_DRIFT) -> bool:
     """Compute the collection's BM25 weights again if they are out of date, and return whether they were.
 
-    ``largest_drift`` limits the change of the mean length, as a share.
+    They are out of date if the weighting has changed, or if the mean length of passages has changed by more than the
+    share ``largest_drift``.
     """
     with transaction.atomic():
         statistics = lock_statistics(collection.pk)

@@ -54,11 +54,17 @@ class Calibration:
     vector_weight: float | None = None
 
     def convert_to_closeness(self, cosine: float) -> float:
-        """Convert the cosine of question and passage: 0 is unrelated, 1 a typical answer. It may exceed this range."""
+        """Return the closeness of a question and a passage, from their cosine.
+
+        The closeness is 0 for an unrelated passage, and 1 for a typical answer. It may be below 0 or above 1.
+        """
         return (cosine - self.unrelated) / (self.answering - self.unrelated)
 
     def convert_to_likeness(self, cosine: float) -> float:
-        """Convert the cosine of two texts: 0 is unrelated, 1 is equal. The result may be negative."""
+        """Return the likeness of two texts, from their cosine.
+
+        The likeness is 0 for unrelated texts, and 1 for equal texts. It may be negative.
+        """
         return (cosine - self.unrelated_texts) / (1.0 - self.unrelated_texts)
 
     def convert_to_cosine(self, likeness: float) -> float:

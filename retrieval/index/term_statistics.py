@@ -111,7 +111,7 @@ def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
 
 
 def read_lexemes(texts: Sequence[str], configurations: Sequence[str]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the lexemes of each text in order. A key is (text-search configuration, text)."""
+    """Return a mapping from (text-search configuration, text) to the lexemes of the text, in order."""
     wanted = [(configuration, text) for configuration in configurations for text in texts]
     found = {key: lexemes for key in wanted if (lexemes := _lexemes.get(key)) is not None}
     unknown = [key for key in wanted if key not in found]

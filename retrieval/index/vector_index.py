@@ -90,12 +90,12 @@ def drop_index(embedder: Embedder) -> None:
 
 
 def build_indexed_distance(embedder: Embedder) -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which uses the index."""
+    """Return an SQL expression that uses the index to compute the cosine distance (0 to 2) to a parameter."""
     return f"(vector::halfvec({embedder.dimension:d}) <=> %s::halfvec)"
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which compares every row."""
+    """Return an SQL expression that compares every row to compute the cosine distance (0 to 2) to a parameter."""
     return "(vector <=> %s::halfvec)"
 
 

@@ -103,7 +103,10 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """Return a condition that ``user`` has one of the roles. Staff have all, unless grants are required."""
+    """Return a condition that ``user`` has one of the roles in the collection at the relation ``path``.
+
+    Staff have all roles in a collection, unless its visibility is GRANTED.
+    """
     granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
         open_to_staff = [visibility for visibility in Visibility if visibility != Visibility.GRANTED]
@@ -163,7 +166,7 @@ class Collection(models.Model):
 
     @property
     def languages(self) -> str:
-        """The languages of the text, as users read them."""
+        """The names of the languages of the collection's texts, to show to users."""
         if self.text_search_configuration != TextSearchConfiguration.AUTO:
             return self.get_text_search_configuration_display()
         statistics = getattr(self, "statistics", None)

@@ -28,7 +28,10 @@ def name_mail_reader(address: str) -> str:
 
 
 def _list_admitting_names(user: AnyUser) -> list[str]:
-    """Return the names by which metadata can admit the user: groups, and `mail:` with confirmed addresses."""
+    """Return the names in a document's metadata that allow the user to read the document.
+
+    They are the names of the user's groups, and `mail:` followed by each of the user's confirmed addresses.
+    """
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
     named = Concat(Value(MAIL), Lower("email"), output_field=TextField())
@@ -36,7 +39,10 @@ def _list_admitting_names(user: AnyUser) -> list[str]:
 
 
 def build_readers(user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader of restricted documents, in a tuple; () for a superuser."""
+    """Return the reader whose rights limit which documents ``user`` may read, in a tuple.
+
+    The tuple is empty for a superuser, who may read all documents.
+    """
     if is_superuser(user):
         return ()
     if not is_active(user):

@@ -77,7 +77,10 @@ class SearchProfileVersion(models.Model):
 
 
 class Publication(models.Model):
-    """A record of one publication, with the objections of gates, and the reason to override them."""
+    """A record of one publication of a search profile.
+
+    ``objections`` come from gates, which are checks before a publication. ``override`` is the reason to publish anyway.
+    """
 
     version = models.ForeignKey(
         SearchProfileVersion, models.CASCADE, related_name="publications", verbose_name=_("version")

@@ -77,7 +77,8 @@ class Source(SecretHolder):
 
     @property
     def destination(self) -> object:
-        # Any setting of a connector may be the address to which its secrets are sent.
+        # Any setting of a connector may be the address to which its secrets are sent. So after a change of any setting,
+        # the stored secrets are not used, and must be entered again.
         own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
         connector = [self.options.get("connector"), own] if self.kind == "connector" else []
         return self.kind, [parse_origin(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
@@ -181,9 +182,9 @@ class SourceItem(models.Model):
     seen_by_run = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
     error = models.TextField(blank=True)
-    # It is read again only after it has changed.
+    # The site could not use the item. It reads the item again only after the item or the supported formats change.
     is_rejected = models.BooleanField(default=False)
-    # Its document waits for an admin's consent to be deleted.
+    # The item has disappeared. Its document will be deleted once an admin agrees.
     is_held = models.BooleanField(default=False)
 
     class Meta:

@@ -1,4 +1,6 @@
-"""Convert the filters that a reader chose between forms, links and the JSON of the API's `filters`.
+"""Convert a reader's chosen filters from one form to another: HTML form, link, or JSON of the API's `filters`.
+
+An example of the JSON:
 
 `{"languages": ["en"], "metadata_any": {"author": ["Jansen"]}, "dates": [{"field": "added", "from": "2026-01-01"}]}`
 """

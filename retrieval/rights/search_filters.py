@@ -88,7 +88,10 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> 
 
 
 def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
-    """Return ``user`` as a reader, in a tuple; () if ``user`` may read all documents of these collections."""
+    """Return the reader whose rights limit a search of these collections for ``user``, in a tuple.
+
+    The tuple is empty if the search needs no limit, because ``user`` may read all documents of these collections.
+    """
     readers = build_readers(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
     return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()

@@ -221,7 +221,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Complete the tables and other blocks that end within a neighbour of a hit."""
+        """Add the rest of each table or other block that is cut off at the end of a hit's neighbour."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
         if needs:

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_index_state(collections: Iterable[int]) -> IndexState | None:
-    """Return the versions of the collections and the embedder; None if the database does not answer."""
+    """Return the name of the embedder, and the versions of the collections; None if the database does not answer."""
     versions = CollectionStatistics.objects.filter(collection__in=set(collections)).values_list("collection", "version")
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True)
     try:

@@ -133,7 +133,8 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    Each list in ``lists`` has the candidates of one search, best first. ``tried`` is as in `search`.
+    Each list in ``lists`` has the candidates of one search, best first. ``tried`` has
+    questions by chunk id, which count as if curators had stored them.
     """
 
     question: _Question
@@ -257,7 +258,11 @@ def _prepare_question(
 def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Search the question, alone and joined with earlier questions. Raises: SearchUnavailable."""
+    """Return the candidates for the question, and for the question joined with earlier questions.
+
+    The joined question is not searched if it is empty, and its candidates are dropped if the question begins a new
+    subject. ``tried`` has questions by chunk id, which count as if curators had stored them. Raises: SearchUnavailable.
+    """
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
     if tried:

@@ -181,7 +181,10 @@ class Comparison:
             self._run.write(details=self._tally.details)
 
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
-        """Return all items of the source, because an incomplete list would delete documents."""
+        """Return the complete list of the source's items.
+
+        Documents that are not in the list are deleted, so no incomplete list is returned. Raises: SourceUnavailable.
+        """
         listed = deque[RemoteItem]()
         with deadline.limit_time(LISTING_SECONDS) as limit:
             try:

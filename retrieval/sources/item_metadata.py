@@ -29,10 +29,10 @@ def combine_metadata(
 
 
 def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    """Return the source's metadata, and the groups that may read the item's document."""
+    """Return the metadata of an item's document: the source's metadata, and the groups that may read the document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # If readers are not imported, the source's metadata replace the item's, also for groups.
+        # If readers are not imported, the source's metadata replace the item's, including the key that names groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 

@@ -64,7 +64,7 @@ def read_text(element: etree._Element, name: str) -> str:
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # IPv6 networks whose addresses end with an IPv4 address (RFC 4291, 2.5.5; RFC 2765; RFC 6052).
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
-# All other public IPv6 addresses are in this network (RFC 4291, 2.4).
+# Except for addresses in _EMBEDDING, all public IPv6 addresses are in this network (RFC 4291, 2.4).
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
@@ -165,7 +165,8 @@ class Response:
     def validators(self) -> dict[str, str]:
         """The header with which a later request asks whether the item has changed; {} if the server sent none.
 
-        A server that also compares the date would miss a change within one second, so an ETag is sent alone.
+        If the server sent an ETag, no date is sent. Dates have whole seconds, so a server that also compares the date
+        would miss a second change within one second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):

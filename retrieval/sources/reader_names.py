@@ -22,7 +22,10 @@ ALL = "*"
 
 
 class NamesField(LinesField):
-    """A form field for lines "name in the source = name on this site": a group, a mail address or ALL."""
+    """A form field for lines "name in the source = name on this site".
+
+    The name on this site is a group, a mail address or ALL.
+    """
 
     def clean(self, value: Any) -> Any:
         lines = super().clean(value)

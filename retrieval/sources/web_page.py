@@ -41,7 +41,11 @@ def submit_page(
 ) -> Submission:
     """Fetch the page at ``address``, and submit it like an uploaded file.
 
-    Its name is host and path. ``options`` and ``known`` are as in ``submit_upload``. Raises: DocumentRejected.
+    - ``source``: the document's name; by default the host and path of the address.
+    - ``known``: the page is rejected if one of these documents has the same address or content, and another name.
+    - ``options``: further arguments of ``submit_upload``.
+
+    Raises: DocumentRejected.
     """
     # The database connection is not needed while the page loads.
     if not connection.in_atomic_block:

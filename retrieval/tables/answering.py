@@ -60,7 +60,10 @@ def answer_from_tables(
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
 ) -> TableResult | None:
-    """Return the rows that the question selects from the table in the passage; None for no row or most rows."""
+    """Return the rows that the question selects from the table in the passage.
+
+    The result is None if the question selects no row, or if it selects more than half of the rows without an order.
+    """
     table = load_overlapping_table(passage, question)
     if table is None:
         return None

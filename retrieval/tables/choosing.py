@@ -106,7 +106,8 @@ def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearn
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
-            words = table.list_column_words(column)  # "2000" in a question also means the column incidents_00_14.
+            # Names of columns may shorten years to two digits, so "2000" also means the column incidents_00_14.
+            words = table.list_column_words(column)
             return sum(year in words or year[-2:] in words for year in years), near.get(column, 0.0), -column
 
         return max(columns, key=key)

@@ -53,7 +53,11 @@ def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
 
 
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
-    """Return the rows that meet the conditions; for a computation, None if a cell cannot be compared."""
+    """Return the rows that meet the conditions.
+
+    If a cell cannot be compared, its row is left out of a list of rows (Operation.ROWS). Any other operation would
+    compute a wrong value, so the result is None.
+    """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []
     for row in table.read_rows(columns | {condition.column for condition in conditions}):

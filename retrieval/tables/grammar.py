@@ -32,7 +32,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# A year after one of these words is the end of a period, for which there is no condition.
+# A year that follows one of these words is a limit of a period, as in "to 2020". No condition can express this.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
 _EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
@@ -395,7 +395,10 @@ class _Reader:
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
     def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
-        """Interpret a comparison of two rows ("who has more gold, Spain or Italy"); None for another question."""
+        """Interpret a comparison of two rows, as in "who has more gold, Spain or Italy".
+
+        The result is None if the question does not compare two rows.
+        """
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
         numbers = [at for at in columns if self._is_number(self._only(at))]
         others = [self._only(at) for at in columns if at not in numbers]

@@ -113,7 +113,7 @@ class KnownTable:
 
     @cached_property
     def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The indexes of the columns that a name in a question can mean, by the name's sorted words."""
+        """A mapping from the sorted words of a name in a question to the indexes of the columns that it can mean."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -193,7 +193,7 @@ class KnownTable:
 
     @cached_property
     def measure_columns(self) -> Sequence[int]:
-        """The columns of numbers that can be ranked: no ranks, identifying numbers and years."""
+        """The columns of numbers that can be ranked: all except ranks, identifying numbers and years."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal_column(at)]
 

@@ -46,7 +46,7 @@ class Word(Enum):
     HOW = auto()
     LIST = auto()
     TIMES = auto()
-    # A question's word that is in the table's caption means the rows of the table.
+    # A question's word for the rows of a table is "rows", or a word of the table's caption, such as "countries".
     ROWS = auto()
     FILLER = auto()
 

@@ -11,7 +11,7 @@ from retrieval.tables.linking import Kind, QuestionSpan, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import Operation
 
-# A word in the names of more columns than this means none of them.
+# A word that occurs in the names of more columns than this does not select any of these columns.
 _MOST_MEANT = 3
 _SHORTEST_BEGINNING = 4
 

@@ -45,7 +45,9 @@ class TableResult:
     """The answer to a question about a table: a computed value, or matching rows.
 
     - ``value``: a count, sum or mean, or empty.
-    - ``conditions``: texts such as "chocolate = yes", which ``matched`` of all ``total`` rows meet.
+    - ``conditions``: texts such as "chocolate = yes".
+    - ``matched``: the number of rows that meet all conditions.
+    - ``total``: the number of all rows in the table.
     - ``rows``: at most 50 matching rows; their first ``name_columns`` cells name the row.
     - ``ordinals``: the numbers of these rows in the table, from 1.
     - ``answers``: the texts that answer the question; if ``is_value``, the highest or lowest value itself.

@@ -125,7 +125,10 @@ def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None
 def list_table_names(
     filters: SearchFilters, passages: Sequence[Passage], question: str, most: int
 ) -> list[tuple[str, list[str]]]:
-    """Return (caption, column names) of at most ``most`` tables in the passages or named by the question."""
+    """Return (caption, column names) of each table in the passages.
+
+    Other tables of the passages' documents are added if the question names them. The list has at most ``most`` tables.
+    """
     asked = _find_wanted_words(question)
     tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
     named = []

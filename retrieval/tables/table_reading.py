@@ -151,7 +151,10 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
 def infer_column(
     name: str, cells: Sequence[str], *, decimal_commas: bool = False
 ) -> tuple[Column, Sequence[CellValue]]:
-    """Return a column with its kind (such as number), and the values of its cells; None for cells of another kind."""
+    """Return a column with its kind (such as number), and the values of its cells.
+
+    The value of a cell of another kind is None.
+    """
     cells = [cell.strip() for cell in cells]
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:

@@ -41,7 +41,10 @@ class Unit:
 
 
 def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Yield start, end and the kind of break before each part of a text with more tokens than ``limit``."""
+    """Split a unit that has more than ``limit`` tokens; yield start, end and the break before each part.
+
+    If ``by_line``, a unit with several lines is split into its lines, whatever their length.
+    """
     at, cut = unit.start, unit.best_cut
     if by_line and "\n" in text[unit.start : unit.end]:
         for line in text[unit.start : unit.end].split("\n"):

@@ -194,9 +194,9 @@ class ExtractedText:
 
 
 def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
-    """Describe parts of a file that are missing in its text; empty if none are.
+    """Return a description of parts of a file that are missing in its text; empty if no parts are missing.
 
-    ``count`` is their number without names.
+    ``count`` is the number of parts, if not all of them are in ``names``.
     """
     total = count or len(names)
     return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()

@@ -8,7 +8,7 @@ A file has these sections; a language can lack any of them:
 - ``classification``: patterns of the classes of questions, by rule;
 - ``injection``: patterns of questions that instruct the site, by rule;
 - ``instructions``: patterns of sentences in documents that instruct a language model, by rule;
-- ``answers``: words of a model's sentences about its sources, of refusals and before citations;
+- ``answers``: words with which a model mentions its sources, refuses to answer or introduces a citation;
 - ``documents``: content words, and words of headings, lists and pages.
 
 Only keys in the English file are allowed. Words are separated by blanks, phrases and alternatives by ``|``. In a

@@ -1,4 +1,4 @@
-"""The facts on a document's page: its values of search filters."""
+"""List the facts on a document's page: the document's values of the fields by which readers can filter searches."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def build_viewer_context(
     """Return the variables of the template that shows ``served``, a document's text.
 
     ``query`` may contain a passage (``start``, ``end``), a page of a PDF (``page``), and ``view=text`` for the exact
-    text. Invalid values are ignored. ``borders`` are shown in the exact text.
+    text. Invalid values are ignored. If ``borders`` is given, the exact text is shown with the borders of its passages.
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))

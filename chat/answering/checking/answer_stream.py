@@ -63,8 +63,8 @@ _LIST_SIGN = re.compile(r"[\s>*+•\d.)#\[\]-]*\Z")
 class AnswerStream:
     """Converts a model's text into the text to show, piece by piece.
 
-    Only addresses in ``sources`` are linked. Sentences of ``history`` at the beginning are left out. ``declines`` is
-    True if the model refused with NO_ANSWER.
+    Only addresses in ``sources`` are linked. If the model begins by repeating sentences of an answer in ``history``,
+    they are left out. ``declines`` is True if the model refused with NO_ANSWER.
     """
 
     def __init__(

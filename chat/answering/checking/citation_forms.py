@@ -71,7 +71,8 @@ def find_references(
 ) -> References:
     """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    ``is_in_sources`` returns whether the sources contain a bracket and the word before it; then it is no citation.
+    A marker such as ``[1]`` is not a citation if a source contains it after the same word. ``is_in_sources`` returns
+    whether the sources contain a text.
     """
     prose = text
     for code in find_code(text):

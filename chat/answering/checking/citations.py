@@ -74,7 +74,10 @@ def blank(text: str) -> str:
 
 
 def find_undecided(text: str) -> int:
-    """Return the offset of an unfinished piece of code or marker at the end of a text; the text's length if none."""
+    """Return the offset of unfinished code, or of an unfinished citation such as ``[1``, at the end of a text.
+
+    The offset is the length of the text if the text ends with neither.
+    """
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
     ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)

@@ -334,5 +334,8 @@ def estimate_support(
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:
-    """Return the probability that every sentence of an answer is supported: the product of ``supports``, or 1."""
+    """Return the probability that every sentence of an answer is supported: the product of ``supports``.
+
+    The result is 1 if ``supports`` is empty.
+    """
     return math.prod(supports)

@@ -143,7 +143,7 @@ _CONTRACTED = ("n't", "n’t")
 # These words are skipped to find the negated word: "not" in "not possible to open" negates "open".
 _MODAL = read_words("answers", "modal")
 _TOKEN = re.compile(r"(?<!\w)\w++(?<=\wn)['’]t(?!\w)|[^\W_]++")
-# A content word is near a negation if it is one of NEAR_AFTER content words after it or NEAR_BEFORE before it.
+# The next NEAR_AFTER content words after a negation, and the last NEAR_BEFORE before a negation, are near the negation.
 NEAR_AFTER, NEAR_BEFORE = 3, 2
 # The negated word is at most this many tokens after the negation.
 _GAP = 5

@@ -34,7 +34,7 @@ from retrieval.search.profiles.profiles import (
 WAIT_SECONDS = 1.0
 # Seconds for one question; another product may read its documents again for each one.
 PRODUCT_SECONDS = 300.0
-# A product that limits its requests says how long to wait, so one of these attempts succeeds.
+# If the other product limits the rate of requests, it says how long to wait. So one of these attempts succeeds.
 PRODUCT_ATTEMPTS = 10
 
 

@@ -1,4 +1,4 @@
-"""Run Django's `migrate`, unless this version's migrations do not fit the database."""
+"""Run Django's `migrate`, but refuse a database that this version cannot migrate, such as one of a newer version."""
 
 from __future__ import annotations
 

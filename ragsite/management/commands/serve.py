@@ -80,8 +80,8 @@ class Command(BaseCommand):
         self._is_ready = False
         self._database_at = 0.0
         self._say("Starting web server, worker and scheduler …")
-        # The garbage collector writes to all objects except frozen ones, which would end the sharing of memory with
-        # forks.
+        # The garbage collector writes to all objects except frozen ones. These writes would end the sharing of memory
+        # with forks, so all objects are frozen.
         gc.collect()
         gc.freeze()
         supervise(processes, environment, settings.DATA_DIR, self._say, self._tick)

@@ -29,9 +29,10 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 
 
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
-    """Copy ``documents`` into ``collection``, in one transaction. They replace its documents with the same sources.
+    """Copy ``documents`` into ``collection``, in one transaction.
 
-    All ``documents`` must be of one collection with the same text-search configuration.
+    If ``collection`` has a document with the same ``source``, the copy replaces it. All ``documents`` must be of one
+    collection with the same text-search configuration.
     """
     if not documents:
         return

@@ -57,7 +57,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # UTF-16 has a zero byte beside each ASCII character, which would hide the declaration.
+                    # UTF-16 has a zero byte beside each ASCII character. These bytes would hide the declaration.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities

@@ -51,7 +51,8 @@ _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),
     (_RTF_COMMENT, r"{\\*\\unread"),
-    # xberg keeps a list number only after the controls of its paragraph, and with U+2060 before it.
+    # xberg drops a list number that comes before the RTF control words of its paragraph. So the number is moved behind
+    # these words, and U+2060 is added before the number.
     (
         re.compile(
             rf"\{{(?:\\\*)?\\(?:listtext|pntext)(?![a-z]){_RTF_CONTROLS} ?(\(?[\w.]{{1,12}}+[.)]?)\\tab ?\}}"

@@ -28,7 +28,8 @@ _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datali
 _FURNITURE = frozenset({"nav", "footer"})
 _PARTS = frozenset(("div", "section", "ul", "ol", "p", "span", "form", "header", "dialog", "table", "a", "td"))
 _IN_TABLES = frozenset({"tr", "thead", "tbody", "tfoot", "caption", "colgroup", "col"})
-# Class names of elements that belong to the site and not to the page; _LINKED_PART only of mostly linked elements.
+# Class names of elements that belong to the site and not to the page's content. Outside <aside>, a name in _LINKED_PART
+# counts only if more than half of the element's letters are in links.
 _SITE_PART, _LINKED_PART = (
     re.compile(rf"(?:^|[\s_-])(?:{'|'.join(names.split())})(?=$|[\s\d_-])", re.I)
     for names in (
@@ -408,7 +409,11 @@ def _bracket(words: str) -> str:
 
 
 def _mark_superscripts(root: etree._Element) -> None:
-    """Mark superscripts and subscripts that would change a number: ``10^6``, ``$320 [1]``, but ``H2O``."""
+    """Replace superscripts and subscripts by text, with a mark if they would otherwise change a number.
+
+    10 with a superscript 6 becomes ``10^6``. $320 with a raised link to note 1 becomes ``$320 [1]``. H2O with a
+    subscript 2 becomes ``H2O``, without a mark.
+    """
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
         last = before[-1:]

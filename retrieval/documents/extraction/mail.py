@@ -100,7 +100,10 @@ def extract_mail(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a list of the mailbox's messages, which become documents; for one message, its text."""
+    """Return a text that lists the mailbox's messages, each of which becomes a document.
+
+    If the mailbox has only one message, the text of the message is returned.
+    """
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]

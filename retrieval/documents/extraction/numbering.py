@@ -107,7 +107,7 @@ class Numbering:
         levels = {**self._levels.get(abstract, {}), **self._own.get(num_id, {})}
         counts = self._counts.setdefault(abstract, {})
         if num_id not in self._begun:
-            # A list sets its first numbers only once.
+            # The start numbers that a list sets (`w:startOverride`) apply only before its first paragraph.
             self._begun.add(num_id)
             for (owner, level), start in self._starts.items():
                 if owner == num_id:

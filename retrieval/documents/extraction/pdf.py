@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Lines whose heights differ by at most this many points are equally high.
+# Vertical positions on the page are rounded to this many points, to find lines at the same position of several pages.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)

@@ -310,7 +310,7 @@ def _is_garbled(text: str, unmapped: float) -> bool:
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Product codes and gene sequences are readable text.
+    # Product codes have few Latin words, and gene sequences have few different letters. Both are readable.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -58,8 +58,8 @@ class PrintedLine:
 class PrintedPage:
     """A page's lines in reading order.
 
-    - ``width`` and ``height`` are in points, after the page was turned upright.
-    - ``turned`` is how many degrees a viewer turns this upright page clockwise.
+    - ``width`` and ``height`` are in points. The page is upright: most of its text is horizontal.
+    - ``turned`` says how a PDF viewer shows the page: clockwise from upright by 0, 90, 180 or 270 degrees.
     - ``unmapped`` is the share of characters that the PDF does not map to Unicode.
     - ``controls`` is the share of control characters.
     - ``aside`` has the lines that run in another direction.

@@ -25,7 +25,7 @@ _BULLETS = str.maketrans(dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf0fc\uf076\uf0a8\uf0
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]\w*+")
 _ITEM = re.compile(r"(?:[-*+•‣◦▪●·–]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4})[.)])\s")
 _CHAPTER = re.compile(fill_in(r"(?:<heading>\s+)?(\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+\S", "documents"), re.I)
-# Lines of a table of contents end with dots and a page number. Between two of them, a number is enough.
+# Lines of a table of contents end with dots and a page number. A line between two such lines needs only a page number.
 _LEADERS = re.compile(r"[.…·](?:\s?[.…·]){3}\s*\w{1,5}$")
 _PAGE_NUMBER = re.compile(r"\s\d{1,4}$")
 _FEWEST_ENTRIES = 3
@@ -205,8 +205,8 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
     styles = sorted({_read_style(group) for group in found}, reverse=True)
-    # A style's level is the usual number of parts in its headings' numbers (2.1: level 2), or else follows from its
-    # size.
+    # If the headings of a style are numbered, its level is the usual number of parts (2.1 has two parts, so level 2).
+    # Otherwise the font size decides: the largest style has level 1.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:

@@ -108,7 +108,7 @@ _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
 def _find_regions(rules: RuledLines) -> list[_Region]:
-    """Return groups of rules that may be tables."""
+    """Return groups of drawn lines (rules) that may be the borders of a table."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
         met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]

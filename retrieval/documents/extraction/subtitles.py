@@ -30,7 +30,7 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
         end = cues[at + 1].start() if at + 1 < len(cues) else len(source)
         body = source[cue.end() : end]
         blocks = body.split("\n\n")
-        # The line before the next time is the number or name of the next subtitle.
+        # The line before the next timestamp is the number or name of the next subtitle.
         if end < len(source) and not body.endswith("\n\n"):
             blocks.pop()
         said = "\n".join(block for block in blocks if not block.lstrip().startswith(_NOT_SAID))

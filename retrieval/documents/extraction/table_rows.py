@@ -14,8 +14,9 @@ from retrieval.documents.extraction.writer import is_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
-# In font sizes: the least gap between cells, between columns; the largest difference of heights within a row; the least
-# extra space between rows.
+# The unit is the font size. A space wider than _GAP separates two cells of a line. A gap of at least _CORRIDOR
+# separates two columns. Lines of one row differ in height by less than _LEVEL. If rows have several lines, the space
+# between rows exceeds the space between their lines by at least _ROW_SPACE.
 _GAP = 0.9
 _CORRIDOR = 0.45
 _LEVEL = 0.45

@@ -48,8 +48,8 @@ def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._El
     Text that gives orders to a language model stays hidden.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within`` maps an element to itself if it is hidden, or else to the hidden element around it. ``around`` maps a
-    # hidden element to the next one outside it.
+    # ``within`` maps a hidden element to itself, and any other element to the nearest hidden element that contains it.
+    # ``around`` maps a hidden element to the nearest hidden element that contains it. None means that there is none.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:

@@ -79,7 +79,7 @@ class _JobServer:
     def serve(self) -> None:
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        # Python writes only signals with a handler to the pipe.
+        # Python writes a signal to the wakeup pipe only if the signal has a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._poll.register(readable, select.POLLIN)

@@ -73,7 +73,10 @@ class _EncoderGraph:
         return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
 
     def encode(self, word_rows: str, output: str) -> str:
-        """Add the position vectors and all layers. ``word_rows`` names an input of shape (1, n, width)."""
+        """Add the position vectors and all layers to the ONNX graph, and return the name of the output.
+
+        ``word_rows`` is the name of the input, which has the shape (1, n, width). ``output`` is the name of the output.
+        """
         positions = self.weights[POSITIONS] + self.weights[TOKEN_TYPES][0]
         self.add("Shape", [word_rows], "length", start=1, end=2)
         start = self.constant("first_position", np.array([0]))

@@ -52,7 +52,7 @@ def open_session(source: str | bytes) -> Any:
 class OpenedInProcess:
     """Base class of models that each process loads once, when they are first used.
 
-    A forked process keeps only the object ``_shared``.
+    A forked process uses the model in ``_shared``. If ``_shared`` is None, the process loads the model again.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,8 @@ class RunDetails(TypedDict, total=False):
 
     failures: list[list[str]]
     left_out: list[list[str]]
-    # Names of readers, and how many documents were opened or closed for them.
+    # These are names of readers, each with the number of documents that the reader may now read (`opened`), or may no
+    # longer read (`closed`).
     opened: list[tuple[str, int]]
     closed: list[tuple[str, int]]
     about_readers: list[str]

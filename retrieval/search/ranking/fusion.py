@@ -50,8 +50,9 @@ def apply_boosts(
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
     """Change the candidates' scores by the reranker's scores ``judged`` (by chunk id), and return them best first.
 
-    If ``settings.rerank_weight`` is None, the reranker's score replaces the score, and candidates without one are
-    dropped. Otherwise its weighted z-score is added, in standard deviations of the scores.
+    If ``settings.rerank_weight`` is None, the reranker's score replaces the candidate's score, and candidates without a
+    reranker's score are dropped. Otherwise ``rerank_weight * s * z`` is added to the candidate's score: s is the
+    standard deviation of the candidates' scores, z the z-score of the reranker's score (the lowest z if it is missing).
     """
     if settings.rerank_weight is None:
         return _rerank_alone(fused, settings, judged)

@@ -242,7 +242,7 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The similar words of each unknown word, as vectors."""
+        """For each unknown word, the similar words, each as a sparse vector of its lexeme's weight."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()

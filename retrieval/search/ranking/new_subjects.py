@@ -25,7 +25,12 @@ def is_new_subject(
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
-    ``alone`` are the candidates for the question, ``joined`` for the question joined with earlier ones.
+    - ``alone``: the passages found for the question, best first.
+    - ``joined``: the passages found for the question joined with earlier questions, best first.
+    - ``strengths``: measures how well a passage answers the question.
+
+    The question is independent if the first passage of ``alone`` is much stronger than the first of ``joined``, or if
+    the first passages of ``joined`` are all weak.
     """
     if begins_with_conjunction(question) or has_pronoun(question):
         return False

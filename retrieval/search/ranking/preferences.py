@@ -23,9 +23,13 @@ ACROSS_LANGUAGES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """Measures how well passages answer a question, from 0.
+    """The data to measure the strength of passages, which is how well a passage answers the question.
 
-    ``shares`` maps chunk ids to the share of the question's words in the chunk, ``languages`` to the chunk's language.
+    The strength is usually the passage's closeness (0 if unrelated, 1 for a typical answer) plus its share of the
+    question's words (0 to 1).
+
+    - ``shares``: maps chunk ids to the share of the question's words that the chunk contains.
+    - ``languages``: maps chunk ids to the chunk's language.
     """
 
     calibration: Calibration

@@ -33,7 +33,8 @@ RANKERS: dict[Retriever, Callable[[str, SearchFilters, SearchPlan], Ranker]] = {
     Retriever.LEXICAL: Bm25Ranker,
     Retriever.VECTOR: VectorRanker,
 }
-# Seconds after the time limit until a thread that PostgreSQL did not stop is abandoned.
+# PostgreSQL stops a retriever's query at the time limit. If it does not, the thread is abandoned after this many more
+# seconds.
 DEADLINE_GRACE_SECONDS = 0.5
 
 threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="retriever")
@@ -127,7 +128,8 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 class CandidateData:
     """More data on all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of candidates that it did not return.
+    ``scores`` has for each retriever the scores of candidates that only the other retriever found. They are computed
+    after both retrievers have returned.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)

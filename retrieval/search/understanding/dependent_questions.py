@@ -9,8 +9,8 @@ from retrieval.text.word_lists import fill_in, read_sections, read_words
 
 LANGUAGES = frozenset(read_sections("questions"))
 CONJUNCTIONS = read_words("questions", "conjunctions")
-# Questions with at most this many words depend on earlier ones. The second limit is for a question that begins with a
-# conjunction.
+# Questions with at most this many words depend on earlier questions. The second limit is for a question that begins
+# with a conjunction.
 FEW_WORDS, FEW_WORDS_AFTER_AND = 3, 5
 _POINTING = read_words("questions", "pointing")
 _POINTING_AT_THE_END = read_words("questions", "pointing_at_the_end")

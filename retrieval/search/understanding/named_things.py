@@ -29,7 +29,7 @@ _CODE = re.compile(
 _SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
-# Largest share of the other collections' passages that contain a rare collection name.
+# A collection's name of one word is rare if at most this share of the passages in other collections contains it.
 RARE_SHARE = 0.01
 
 

@@ -254,7 +254,8 @@ class CollectionVocabulary:
         return list(find_unknown_terms(spoken, configurations, known))
 
     def is_ordinary(self, word: str) -> bool:
-        # The embedder's tokenizer encodes a common word as one token, and a misspelt word as several.
+        # The embedder's tokenizer encodes a common word as one token, and a misspelt word as several. It may also split
+        # an ending from a common word, so the word is also tried without its ending.
         stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
         forms = [word, *(form for stem in stems if len(stem) >= SHORTEST_BEGINNING for form in (stem, f"{stem}e"))]
         return 1 in embedder_choice.get_embedder().count_tokens(forms)

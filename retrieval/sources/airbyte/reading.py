@@ -78,9 +78,11 @@ class Reading:
         return self.is_full and last_run < self._began_run
 
     def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the newest STATE at or before item ``saved``, up to which all items are saved.
+        """Store the connector's newest STATE message whose items are all saved, so that the next run continues there.
 
-        ``is_all``: all items are saved. ``is_complete``: the connector sent everything.
+        - ``saved``: this many items are saved, from the first one on.
+        - ``is_all``: all items are saved.
+        - ``is_complete``: the connector sent everything.
         """
         if not self._incremental:
             return

@@ -264,8 +264,8 @@ class ConnectorSource(Connector):
     def list_items(self) -> Iterator[RemoteItem]:
         """Read all records, store their texts in a temporary file, and yield their items.
 
-        If the connector fails midway, only an incremental source yields items, because unread records would seem to be
-        deleted.
+        Documents of records that are missing in a full list are deleted. So if the connector fails midway, an
+        incremental source yields the records read so far, and any other source raises SourceUnavailable.
         """
         if self.is_preview:
             self._calls.check_settings()
