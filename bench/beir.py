@@ -126,7 +126,10 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the JSON object of each line, after its place (file and number). Raises: UnreadableTestSet."""
+    """Yield a pair for each line that is not blank: its place (file and number), and its JSON object.
+
+    Raises: UnreadableTestSet.
+    """
     return parse_objects(read_lines(path))
 
 

@@ -1,4 +1,4 @@
-"""Circuit breakers: a server that fails repeatedly is not called for a while. PURE.
+"""Circuit breakers: a server that fails repeatedly is not called for a while.
 
 After ``failures`` failures in a row, calls fail at once for ``seconds``. Then one trial call is let through. If it
 succeeds, all calls are allowed again.
@@ -118,9 +118,9 @@ class Breaker:
 
     @contextmanager
     def call(self, failure: type[Exception]) -> Iterator[None]:
-        """Run a block as one call of the server, which an exception of the type ``failure`` counts as failed.
+        """Run a block as one call of the server. The call has failed if the block raises ``failure``.
 
-        Raises: Open.
+        Other exceptions count as neither success nor failure. Raises: Open if the server must not be called now.
         """
         self.enter()
         try:

@@ -1,4 +1,4 @@
-"""Limit the time for one question. PURE.
+"""Limit the time for one question.
 
 The deadline is in a `contextvars.ContextVar`. Async tasks and `sync_to_async` copy its value, but thread pools do not.
 So work in a thread pool needs a :class:`Stage`, which copies it.

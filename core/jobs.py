@@ -116,8 +116,8 @@ def pause_after(attempts: int) -> timedelta:
 class Job(Leased):
     """Base class of rows that are jobs: WAITING, then RUNNING while a process has the lease, then finished.
 
-    No worker begins a job before ``retry_at`` (None: at once). ``enqueued_at`` is when its task was last sent. A
-    concrete class adds ``status`` and ``created_at``.
+    No worker begins a job before ``retry_at``; None means that it may begin now. ``enqueued_at`` is when the Celery
+    task that runs the job was last sent to the queue. A concrete class adds ``status`` and ``created_at``.
     """
 
     TASK: ClassVar[str]

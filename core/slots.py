@@ -1,4 +1,4 @@
-"""Limit how many processes and threads of a web server do the same work at once. PURE."""
+"""Limit how many processes and threads of a web server do the same work at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on. PURE.
+"""Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on.
 
 Attributes are names and numbers, and of an error only its class: never text of documents, questions or answers.
 """

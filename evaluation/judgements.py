@@ -1,6 +1,7 @@
 """Judge answers in the background, within a daily budget of tokens.
 
-Each score is stored at once, because the worker may be killed. An error is stored as an error, never as a score.
+Each score is stored as soon as it is computed, because the worker may be killed. An error is stored as an error, never
+as a score.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ def count_spent_tokens() -> int:
 
 
 class JobMeter:
-    """Checks the limits of a job that this worker has leased (reserved), and stores its tokens at once."""
+    """Checks the limits of a job that this worker has leased (reserved), and stores how many tokens it spends.
+
+    The number is stored after each call of the language model.
+    """
 
     def __init__(self, job: EvaluationJob, longest_seconds: float = LONGEST_SECONDS) -> None:
         self._job = job
@@ -255,7 +259,10 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
-    """Return the scores and errors of the answer, scores by rules first, with a row for each unfinished judge."""
+    """Return the scores and errors that the judges gave the answer: first the rules, then the language model.
+
+    A judge that has not finished has a row without a score.
+    """
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")
     for judgement in judgements.order_by("-judge"):  # The order is "offline" (rules) before "model".

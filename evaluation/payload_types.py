@@ -80,7 +80,10 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
 
 class SummaryPayload(AnswerFiguresPayload, total=False):
-    """The figures of a finished run; empty before its end. ``latency_ms`` is the time that a question took."""
+    """The figures of a finished run; empty before its end.
+
+    ``latency_ms`` has the median and the 95th percentile of the time that a question took, in milliseconds.
+    """
 
     questions: int
     metrics: dict[str, MeanPayload]

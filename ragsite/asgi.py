@@ -26,7 +26,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SAVE_SECONDS = 3.0
 
-# WhiteNoise reads small files at once, so this warning does not matter.
+# Django warns that it reads a whole static file before it sends it. The static files are small, so this does no harm.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 

@@ -5,7 +5,10 @@ from celery import shared_task
 
 @shared_task
 def delete_old() -> None:
-    """Delete what is older than CONVERSATION_DAYS or AUDIT_DAYS, and old counts for limits."""
+    """Delete conversations older than CONVERSATION_DAYS, audit entries older than AUDIT_DAYS, and other old rows.
+
+    The other rows are counters of the limits on questions, requests and sign-ins, and unanswered questions from Slack.
+    """
     from chat import budgets
     from chat.conversations.retention import delete_old_conversations
     from ragsite.accounts import sign_in_limits

@@ -1,4 +1,4 @@
-"""The methods to combine the scores of the vector and the keyword retriever to one ranking. PURE.
+"""The methods to combine the scores of the vector and the keyword retriever to one ranking.
 
 A new method needs a value in :class:`retrieval.types.SearchMethod` and a description in ``METHODS``.
 """

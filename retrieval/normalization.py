@@ -1,4 +1,4 @@
-"""Convert the scores of different retrievers to one scale. PURE."""
+"""Convert the scores of different retrievers to one scale."""
 
 from __future__ import annotations
 

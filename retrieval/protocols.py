@@ -35,7 +35,8 @@ class TextEmbedder(Protocol):
 class Ranker(Protocol):
     """A retriever that is prepared for one question, its filters and a time limit.
 
-    ``embedder_id`` is the embedder whose vectors it compares; None if it compares no vectors.
+    ``embedder_id`` is the embedder whose vectors it compares; None if it compares no vectors. The argument ``stored``
+    maps ids to chunks (passages) that are already loaded.
     """
 
     retriever: Retriever
@@ -51,14 +52,14 @@ class Ranker(Protocol):
         """
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the scores of these chunks by id, without a database query."""
+        """Return the score of each chunk in ``stored``, by chunk id, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """Return the question's terms in each of these chunks, rarest first."""
+        """Return the question's terms that each chunk in ``stored`` contains, rarest first, by chunk id."""
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk, from 0 to 1."""
+        """Return the share of the question's words in each chunk in ``stored``, from 0 to 1, by chunk id."""
         return {}
 
 

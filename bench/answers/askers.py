@@ -29,7 +29,10 @@ class OwnCodeAsker:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
     def __call__(self, question: GradedQuestion) -> Reply:
-        """Return this process's reply. Raises: InvalidQuery for a collection that is missing or closed to visitors."""
+        """Return the reply of the site's code, which runs in this process without a web server.
+
+        Raises: InvalidQuery for a collection that is missing or closed to visitors.
+        """
         history = self._turns.get(question.after, ())[-REMEMBERED_TURNS:]
         filters = build_filters(AnonymousUser(), question.collection)
         reply = async_to_sync(measure_reply)(question.text, filters, history=history)

@@ -102,10 +102,11 @@ def _make_value(name: str, schema: Any) -> Any:
 
 
 class ScriptedService:
-    """The proxy, used in a `with`. ``routes`` are its responses.
+    """A proxy that answers a connector's requests in place of the real service, used in a `with`.
 
-    A connector uses it if its environment has ``variables``. ``asked`` counts requests by route since ``begin``. The
-    first request for a path gets a record, later ones none.
+    ``routes`` are the answers, and ``variables`` the environment variables that make a connector use the proxy.
+    ``asked`` counts the requests since ``begin`` by the route's name. The first request for a path gets a record, later
+    ones none.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -2,8 +2,9 @@
 
 .venv/bin/python -m bench.connectors.survey airbyte-source-todoist airbyte-source-jira … --place /tmp/survey
 
-A package whose manifest needs no code is run by airbyte-cdk, as on the site. Any other package is installed into a
-temporary environment. Requests go to an imitation (`scripted_service`), not to the real service.
+A package that consists of a declarative manifest, without Python code, is run by airbyte-cdk, as on the site. Any other
+package is installed into a temporary environment. Requests go to an imitation (`scripted_service`), not to the real
+service.
 """
 
 from __future__ import annotations

@@ -179,7 +179,10 @@ def _time_references(question: str, filters: SearchFilters, turn: int, result: B
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """Run the parts in order from number ``turn`` on, time those with a name, and return their results."""
+    """Run all parts in a cycle that begins at number ``turn``, and return their results.
+
+    The milliseconds of each part are added to ``result``, except for the part with the empty name.
+    """
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):

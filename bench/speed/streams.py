@@ -114,8 +114,8 @@ def measure_streams(
 ) -> StreamRun:
     """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
 
-    If ``quoted``, there is no model, so only the site's own work is measured. Raises: EvaluationError if the web server
-    does not start; UntrustworthyRun if no token was streamed.
+    If ``quoted`` is true, the site quotes documents and uses no language model, so only its own work is measured.
+    Raises: EvaluationError if the web server does not start; UntrustworthyRun if no token was streamed.
     """
     collection = _create_collection()
     try:

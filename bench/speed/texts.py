@@ -101,7 +101,10 @@ class SyntheticCorpus:
             yield SyntheticDocument(title, passages)
 
     def questions(self, number: int) -> list[str]:
-        """Return questions of six words, three of a topic and three of the language, drawn by frequency."""
+        """Return ``number`` questions, each with three words from a topic and three from the whole vocabulary.
+
+        Frequent words are drawn more often.
+        """
         random = self._make_generator("questions")
         questions = []
         for place in range(number):

@@ -1,7 +1,8 @@
 """Estimate the probability that the sources answer a question.
 
 The method is a logistic regression (Cox, "The Regression Analysis of Binary Sequences", Journal of the Royal
-Statistical Society, 1958) on three features. Errors: docs/quality.md.
+Statistical Society, 1958) on three features. docs/quality.md reports how often the site refuses or
+answers a question wrongly.
 
 - closeness: the similarity of the question and the closest passage, by their vectors;
 - coverage: the largest share of the question's words in a passage;

@@ -23,7 +23,8 @@ LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
 # A section and its sub-sections are shown together up to this many characters.
 LONGEST_OPENING = 1_400
-# An announcement ("Do the following:") is searched within this many characters at the end of a block.
+# The last sentence of a block may announce the next block ("Do the following:"). It is looked for in the block's last
+# LONGEST_ANNOUNCEMENT characters. A longer paragraph does not introduce a table.
 LONGEST_ANNOUNCEMENT = 240
 LONGEST_ROWS = 700
 

@@ -62,7 +62,10 @@ class Prompt:
 
     @property
     def rules(self) -> str:
-        """The rules in the system message, without the curators' instructions. An answer must not reveal them."""
+        """The site's rules in the system message, which an answer must not reveal.
+
+        The curators' instructions, which follow these rules, are not included.
+        """
         return self.messages[0]["content"].partition(_INSTRUCTIONS)[0]
 
 

@@ -64,7 +64,8 @@ def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
     return found
 
 
-# Select the passages that rank highest for the words of the quote. The quote's own section ranks a quarter higher.
+# Select the passages that rank highest for the words of the quote. The score of a passage in the quote's own section is
+# multiplied by 1.25.
 _FIND_NEAR = """
     WITH quoted AS (
         SELECT number, document, section, greatest(3, 2 + length(quote) / 500) AS most,

@@ -79,7 +79,7 @@ def list_models(user: AnyUser) -> list[ModelBody]:
 
 
 def describe_embedder() -> ModelBody:
-    """Return the site's embedder in the form of a model. Another embedder has another id."""
+    """Return the API's model object for the site's embedder. A different embedder gets a different id."""
     return _describe_model(embedder_choice.get_embedder().name, _("Embeddings"))
 
 
@@ -111,7 +111,7 @@ class ModelView(OpenAIView):
 
 @extend_schema(exclude=True)
 class NotOfferedView(OpenAIView):
-    """Refuses all other paths of OpenAI's protocol."""
+    """Refuses all paths of OpenAI's protocol that the site does not offer, with status 404."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(

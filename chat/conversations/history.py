@@ -70,7 +70,11 @@ def store_sources_behind(answer: Answer) -> None:
 
 
 def find_earlier_sources(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the collections and documents of the earlier answers whose words this answer may repeat."""
+    """Return the collections and the documents behind the conversation's last REMEMBERED_TURNS earlier answers.
+
+    The answer may repeat words of these earlier answers, so its readers need access to their sources too. Refusals do
+    not count. Both sets are empty if the client sent the earlier turns itself.
+    """
     if answer.history is not None:
         return frozenset(), frozenset()
     telling = [earlier for earlier in answer.list_earlier(REMEMBERED_TURNS, _SOURCE_FIELDS) if not earlier.refused]

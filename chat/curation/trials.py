@@ -51,9 +51,10 @@ class Trial:
 
 
 def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Return the answer to the question if it were assigned to the passage. Raises: PermissionDenied.
+    """Return the answer that readers would get if its question were assigned to the passage ``chunk_id``.
 
-    Nothing is stored.
+    An assigned question is one of the passage's questions, by which a search finds it. Nothing is stored. Raises:
+    PermissionDenied.
     """
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)

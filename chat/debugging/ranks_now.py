@@ -58,7 +58,7 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """The ranks of candidate passages in an answer's search and when this search is repeated now.
+    """The ranks of passages in an answer's search then, and in the same search repeated now.
 
     ``changes`` are sentences about changed settings and documents; ``error`` is why the search failed.
     """
@@ -168,7 +168,10 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield sentences on differences between the settings of both searches, and on a new active profile."""
+    """Yield a sentence for each setting that differs between the answer's search and the search repeated now.
+
+    If another search profile is active now, the first sentence says so.
+    """
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
         yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {

@@ -1,4 +1,7 @@
-"""Lay out table rows that the extraction has written as records: ``column: value; column: value``."""
+"""Show records on pages with a label and a value for each column.
+
+A record is a table row that the extraction has written as one line: ``column: value; column: value``.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ class ShownTurn:
     - ``passes_nothing``: the filters exclude all documents.
     - ``models``: language models with which the user can ask again.
     - ``changes``: cited passages that have changed.
-    - ``last_read``: without changes, the earliest time at which the site read a cited document.
+    - ``last_read``: if no cited passage has changed, when the site last read the cited documents. If the times differ,
+      it is the earliest.
     - ``followed``: whether the reader gets mails about changes; None if impossible.
     """
 

@@ -23,7 +23,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 
 @require_safe
 def script(request: HttpRequest) -> HttpResponse:
-    """Redirect to the script that opens the frame. Raises: Http404 if WIDGET_SITES is empty."""
+    """Redirect to the widget's script, which opens the chat in an iframe. Raises: as :func:`frame`."""
     _require_sites()
     return redirect(static("chat/widget.js"))
 
@@ -31,7 +31,10 @@ def script(request: HttpRequest) -> HttpResponse:
 @require_safe
 @xframe_options_exempt
 def frame(request: HttpRequest) -> HttpResponse:
-    """Show the page inside the frame. Raises: Http404 if WIDGET_SITES is empty."""
+    """Show the chat for the widget's iframe.
+
+    Raises: Http404 if WIDGET_SITES is empty or visitors must sign in.
+    """
     _require_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)

@@ -133,7 +133,7 @@ class _Reader:
             answer = found.only(*_READ_FIELDS).order_by().first()
             if answer is None:
                 return True
-            # The view has already compared the cookie of a visitor.
+            # The view has already checked that the visitor's cookie belongs to the conversation.
             owner = answer.conversation.owner_id
             self._is_own = owner == self._user_pk or (owner is None and not answer.conversation.visitor)
         else:

@@ -144,7 +144,7 @@ _KNOWN: dict[tuple[str, str], KnownModel] = {}
 class CompletionClient:
     """A client of one model on one server, safe for threads and forks.
 
-    ``silence_seconds`` limits the wait for each piece.
+    ``silence_seconds`` limits the wait for each part of the streamed reply.
     """
 
     endpoint: ChatEndpoint

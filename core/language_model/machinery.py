@@ -1,4 +1,4 @@
-"""Remove thoughts, function calls and control tokens, which have markers such as <think>, from a model's text. PURE.
+"""Remove thoughts, function calls and control tokens, which have markers such as <think>, from a model's text.
 
 To support another family of models, add a row to :data:`THOUGHTS`.
 """

@@ -64,9 +64,9 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return render_badge("processing", _("being measured")) if version.requested_at else "-"
 
     def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        """Return the collections that the user curates and may read completely.
+        """Return the collections that the user curates and in which the user may read all documents.
 
-        A language model's answers can reveal any document of a collection.
+        The page shows a language model's answers, which can contain words of any document of the collection.
         """
         return list_source_collections(request.user)
 

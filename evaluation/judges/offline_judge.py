@@ -148,7 +148,10 @@ class OfflineJudge:
         return Measured(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
 
     def _measure_citation_support(self, case: Case) -> Measured:
-        """Return the share of sentences that the cited passages support; sentences without a citation are not."""
+        """Return the share of the answer's sentences that are supported by a passage that they cite.
+
+        A sentence without a citation counts as not supported.
+        """
         statements = _select_measured(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]

@@ -121,7 +121,7 @@ class RunComparison:
 
 
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
-    """Return the means of the metrics with intervals, and the milliseconds that a question took.
+    """Return the means of the metrics with intervals, and percentiles of the milliseconds that a question took.
 
     ``questions`` is the number of values of a mean; a metric without values is missing. Raises: ValueError without
     results.

@@ -57,7 +57,11 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 
 
 def find_asked_collection(answer: Answer) -> Collection | None:
-    """Return the collection that was searched, or else the one with most sources; None if there is neither."""
+    """Return the collection that was searched, or else the one to which most of the answer's sources belong.
+
+    If there are no sources, it is the site's first collection in service, or None. The original collection
+    replaces a working copy.
+    """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
     sources = [source["document"]["id"] for source in answer.sources]

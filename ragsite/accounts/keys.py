@@ -59,8 +59,8 @@ def issue_key(
 ) -> ApiKey:
     """Create an API key for ``user``. Its ``secret`` can be read only from the returned object.
 
-    If ``collections`` is None, the key may use all collections of the user. A key for a ``source`` (an import of
-    documents) gets the scope DOCUMENTS_WRITE and the source's collection.
+    None for ``collections`` means all collections that the user may use. A key for a ``source`` (an import of
+    documents) may only write documents into the source's collection; ``scopes`` and ``collections`` are then ignored.
     """
     if source is not None:
         scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]

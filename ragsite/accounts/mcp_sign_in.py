@@ -55,7 +55,7 @@ _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
 _NUL = re.compile(rb"\0|%00|\\u0000")
-# A browser opens an address with one of these schemes itself, instead of the program.
+# A browser would open an address with one of these schemes itself, so the program would not get the authorization code.
 _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source")
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
@@ -71,7 +71,11 @@ class Adapter(DefaultOIDCAdapter):
     }
 
     def validate_client_registration(self, *, client: Client, **_options: Any) -> None:
-        """Accept only grants that the site offers, and redirects that protect the code. Raises: ValidationError."""
+        """Accept only grants that the site offers, and redirect addresses that are safe for the authorization code.
+
+        An address is safe if it is https, leads to the program's own machine, or has the scheme of an app. Raises:
+        ValidationError.
+        """
         if not _GRANTS.issuperset(client.get_grant_types()) or client.get_response_types() != ["code"]:
             raise ValidationError("Programs are let in by the authorization code grant alone.")
         for address in map(urlsplit, client.get_redirect_uris()):

@@ -43,7 +43,8 @@ TOKEN_FAILURES = 30
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
-# Several callers can wait in this time, because a hash takes some tenths of a second.
+# A caller waits up to this time for its turn to hash a password. A hash takes some tenths of a second, so several
+# callers get their turn.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
 # One password at a time is hashed, so that other processors work for the pages. The second slot is for accounts at

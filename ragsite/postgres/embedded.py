@@ -155,7 +155,8 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Stop the server, or kill it if it does not stop in time.
 
-        pg_ctl could stop another server, if the folder was deleted and created again.
+        The signal goes directly to the process, because pg_ctl could stop another server if the folder was deleted and
+        created again.
         """
         pid = self._read_postmaster_pid()
         if pid is None or not self.is_running():

@@ -153,7 +153,8 @@ worker_class = Worker
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
 timeout = SILENT_SECONDS
-# The time of this file shows that a process lives. In memory, a full or slow disk does not delay it.
+# Each worker changes the time of a file in this folder, which shows gunicorn that the worker lives. The folder is in
+# memory, so that a full or slow disk does not delay the change.
 worker_tmp_dir = str(shared_metrics.MEMORY) if shared_metrics.MEMORY else None
 graceful_timeout = STREAM_SECONDS + STOP_SECONDS
 keepalive = 5

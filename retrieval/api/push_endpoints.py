@@ -120,7 +120,7 @@ class PushedDocumentView(_PushView):
 
     @extend_schema(operation_id="pushed_document_retrieve", responses=PushedItemSerializer)
     def get(self, request: Request, source_id: int, external_id: str) -> Response:
-        """Return the state of one document: what was sent last, and how far it was read."""
+        """Return the state of one document: what was sent last, and the status and progress of its processing."""
         items = self.find_source().pushed_items.filter(external_id=self.external_id).exclude(name="")
         item = next(iter(items.with_documents()), None)
         readable = Document.objects.readable_by(request.user)

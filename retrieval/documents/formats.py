@@ -1,4 +1,4 @@
-"""Detect file formats, and refuse unsupported formats with a reason. PURE.
+"""Detect file formats, and refuse unsupported formats with a reason.
 
 To add a format, write its extractor, and add a :class:`Format` to ``KNOWN_FORMATS`` or by :func:`register_formats`.
 """

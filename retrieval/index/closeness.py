@@ -133,10 +133,10 @@ class Fit:
 
 
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
-    """Compute typical cosines of the site's embedder from stored passages, and store them.
+    """Compute the :class:`Calibration` of the site's embedder from stored passages and their questions, and store it.
 
-    Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few passages, or if the vectors do not separate
-    passages.
+    ``across_languages`` is a field of it. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
+    passages, or if too few questions are closer to their own passage than to another.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:

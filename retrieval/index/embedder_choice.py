@@ -45,10 +45,10 @@ def get_tried_embedder() -> TextEmbedder | None:
 
 
 def get_embedder() -> TextEmbedder:
-    """Return the site's embedder: from the settings, the choice in the admin, or the stored vectors.
+    """Return the site's embedder: the one in the settings, or else the one chosen in the admin.
 
-    A new site uses :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not
-    answer.
+    If neither exists, it is the built-in embedder that computed the stored vectors. A site without vectors uses
+    :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
     return _tried.get() or _build_site_embedder()
 
@@ -66,7 +66,7 @@ def _build_site_embedder() -> TextEmbedder:
 
 
 def get_new_embedder() -> TextEmbedder:
-    """Return the embedder for new vectors: from the settings, the choice in the admin, or the default.
+    """Return the embedder for new vectors: the one in the settings, else the one chosen in the admin, else a default.
 
     Raises: as :func:`get_embedder`.
     """

@@ -33,9 +33,9 @@ def reembed(report: Report) -> Embedder:
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Compute the missing vectors of all passages with ``wanted``, build their index, and return the embedder's row.
+    """Compute the vectors that passages lack for the embedder ``wanted``, build their index, and return its row.
 
-    Raises: EmbeddingFailed.
+    ``options`` are stored in the row; None leaves them unchanged. Raises: EmbeddingFailed.
     """
     row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
     if options is not None and row.options != options:

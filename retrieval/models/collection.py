@@ -266,7 +266,8 @@ CURATING = (CollectionGrant.Role.CURATOR, CollectionGrant.Role.MANAGER)
 class CollectionStatistics(models.Model):
     """Figures of a collection for keyword search, updated in the transaction that changes its passages.
 
-    ``reference_length`` is the mean passage length in the stored term weights. ``version`` changes with the passages.
+    ``reference_length`` is the mean passage length with which the stored term weights were computed. ``version``
+    changes with the passages.
     """
 
     collection = models.OneToOneField(Collection, models.CASCADE, primary_key=True, related_name="statistics")

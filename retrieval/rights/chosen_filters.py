@@ -85,7 +85,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments of ``build_filters`` for chosen filters in the form of the API."""
+    """Return the keyword arguments of ``build_filters`` for ``chosen``, the filters as the API receives them."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
         restrictions["dates"] = tuple(

@@ -1,4 +1,4 @@
-"""Choose the rows and columns of a table to show for a question, and the order of the rows. PURE."""
+"""Choose the rows and columns of a table to show for a question, and the order of the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute the answer to a question from all rows of a table, after its words have been interpreted. PURE."""
+"""Compute the answer to a question from all rows of a table, after its words have been interpreted."""
 
 from __future__ import annotations
 

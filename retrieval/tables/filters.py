@@ -1,4 +1,4 @@
-"""Convert between conditions and the filters that users type above a table's columns, such as ``>=5 <9``. PURE."""
+"""Convert between conditions and the filters that users type above a table's columns, such as ``>=5 <9``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpret a question as one operation on a table, with conditions and a column for the answer. PURE.
+"""Interpret a question as one operation on a table, with conditions and a column for the answer.
 
 A question with an unclear word or phrase is not interpreted.
 """

@@ -1,4 +1,4 @@
-"""A table with its rows, and with the words by which a question can name its cells and columns. PURE."""
+"""A table with its rows, and with the words by which a question can name its cells and columns."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class KnownTable:
 
     @cached_property
     def rows_by_word(self) -> Mapping[str, Sequence[int]]:
-        """The ordinals of the rows in ``named_rows`` that contain a word, by the word in singular."""
+        """A map from each word in ``named_rows``, in the singular, to the ordinals of the rows that contain it."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:

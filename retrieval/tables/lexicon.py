@@ -1,4 +1,4 @@
-"""The words with a meaning in questions about tables, in each language. PURE."""
+"""The words with a meaning in questions about tables, in each language."""
 
 from __future__ import annotations
 

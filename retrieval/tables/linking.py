@@ -1,4 +1,4 @@
-"""Find which columns, cells, numbers and phrases the words of a question mean in a table. PURE."""
+"""Find which columns, cells, numbers and phrases the words of a question mean in a table."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class Kind(Enum):
 class QuestionSpan:
     """A word or phrase of a question, ``question[start:end]``, with its meaning in a table.
 
-    ``columns`` are the columns that it names, or those with the cell text ``key``. ``number`` is a number or year, and
-    ``unit`` its unit. In a range, ``number`` and ``upper`` are the bounds.
+    - ``columns``: indexes of the columns that a COLUMN names, or in which a VALUE may be a cell.
+    - ``key``: the cell text that a VALUE means, in the form of :func:`make_key`, or a date.
+    - ``number``: a number or year, with its ``unit``. In a range, ``number`` and ``upper`` are the bounds.
     """
 
     kind: Kind

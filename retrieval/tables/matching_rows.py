@@ -1,4 +1,4 @@
-"""Find the rows that a question names, if it is too unclear to compute a value. PURE."""
+"""Find the rows that a question names, if it is too unclear to compute a value."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def read_row_selection(question: str, table: KnownTable, choose: Choose) -> Tabl
 
 
 def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
-    """Return whether each word of the question is used by ``reading`` or is in the name of a column.
+    """Return whether ``reading``, an interpretation of the question, leaves no word of the question unused.
 
-    The result is False if the question only names cells.
+    Words in the name of a column count as used. The result is False if the question only names cells.
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)

@@ -1,4 +1,4 @@
-"""Normalise words of questions, names of columns and cells, so that they can be compared. PURE."""
+"""Normalise words of questions, names of columns and cells, so that they can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of computations over a table, and the parts of tables that answers show. PURE."""
+"""The results of computations over a table, and the parts of tables that answers show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse the tables of a text into rows, with the values and offsets of their cells. PURE."""
+"""Parse the tables of a text into rows, with the values and offsets of their cells."""
 
 from __future__ import annotations
 

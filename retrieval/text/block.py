@@ -1,4 +1,4 @@
-"""A block of a document, such as a paragraph or table, and the form in which it is stored. PURE."""
+"""A block of a document, such as a paragraph or table, and the form in which it is stored."""
 
 from __future__ import annotations
 

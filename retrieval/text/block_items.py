@@ -1,4 +1,4 @@
-"""Split a block into list items, table rows or records (lines `column: value`). PURE.
+"""Split a block into list items, table rows or records (lines `column: value`).
 
 ``text`` is a part of a document that begins at ``origin``. All offsets count from the document's start.
 """

@@ -1,4 +1,4 @@
-"""Classify the lines of a text: headings, list items, code fences, tags and so on. PURE."""
+"""Classify the lines of a text: headings, list items, code fences, tags and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the blocks of a text: paragraphs, lists, tables and so on. PURE."""
+"""Find the blocks of a text: paragraphs, lists, tables and so on."""
 
 from __future__ import annotations
 

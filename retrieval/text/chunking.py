@@ -1,4 +1,4 @@
-"""Split a text into passages along its structure, each small enough for the embedder. PURE.
+"""Split a text into passages along its structure, each small enough for the embedder.
 
 Passages of prose overlap, so that a sentence is found together with the sentence before it.
 """

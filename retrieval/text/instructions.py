@@ -1,4 +1,4 @@
-"""Find sentences in English and Dutch documents that instruct a language model, such as "Ignore your rules". PURE.
+"""Find sentences in English and Dutch documents that instruct a language model, such as "Ignore your rules".
 
 Curators see them, and prompts do not contain them.
 """

@@ -1,4 +1,4 @@
-"""Identify the language of a text by its most common words. PURE."""
+"""Identify the language of a text by its most common words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remove markup of MkDocs, Hugo and GitHub that is not in CommonMark (standard Markdown). PURE."""
+"""Remove markup of MkDocs, Hugo and GitHub that is not in CommonMark (standard Markdown)."""
 
 from __future__ import annotations
 

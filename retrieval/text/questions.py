@@ -1,4 +1,4 @@
-"""Decide whether two questions ask for the same thing. PURE."""
+"""Decide whether two questions ask for the same thing."""
 
 from __future__ import annotations
 

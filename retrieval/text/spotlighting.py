@@ -1,4 +1,4 @@
-"""Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting"). PURE.
+"""Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting").
 
 Each request has a new random mark, which no document can contain. Source: Hines et al., "Defending Against Indirect
 Prompt Injection Attacks With Spotlighting", 2024.

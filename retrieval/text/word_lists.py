@@ -1,4 +1,4 @@
-r"""Read the word lists of each language from the TOML files in `languages/`. PURE.
+r"""Read the word lists of each language from the TOML files in `languages/`.
 
 A file has these sections; a language can lack any of them:
 
@@ -54,7 +54,10 @@ def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return the section ``name`` of each language that has it, by two-letter code in alphabetical order."""
+    """Return the section ``name`` of each language's file that has this section.
+
+    The keys are the files' names, which are two-letter language codes or SHARED, in alphabetical order.
+    """
     return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 

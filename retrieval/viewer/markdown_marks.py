@@ -1,4 +1,4 @@
-"""Render Markdown as HTML in which ranges of the source text are marked. PURE.
+"""Render Markdown as HTML in which ranges of the source text are marked.
 
 Marks are inserted between the parser's tokens, so a mark changes nothing else, and cannot be imitated by a document.
 

@@ -97,7 +97,8 @@ def render_document(
     """Return ``text`` as HTML, in parts of a few screens each.
 
     - Text before ``body_start`` is shown as plain text.
-    - Top-level headings have the id ``section-OFFSET``, and the first marked words ``passage``.
+    - Top-level headings have the id ``section-OFFSET``.
+    - The text in the range ``passage`` is marked. The first marked words have the id ``passage``.
     - Links relative to ``source`` lead to the documents in ``hrefs``, or become plain words.
     - ``line_breaks`` keeps line ends in paragraphs.
     """

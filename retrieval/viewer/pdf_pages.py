@@ -1,4 +1,4 @@
-"""Get pictures of PDF pages, and the positions of passages on them. PURE."""
+"""Get pictures of PDF pages, and the positions of passages on them."""
 
 from __future__ import annotations
 

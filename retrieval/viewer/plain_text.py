@@ -1,4 +1,4 @@
-"""Write text and source code as HTML with the passage marked. PURE."""
+"""Write text and source code as HTML with the passage marked."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def read_versions(draft: Draft) -> list[int]:
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return for each document, by its source, a hash of all that readers can see or find."""
+    """Return a hash of what readers can see or find of each document. The keys are the documents' sources."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

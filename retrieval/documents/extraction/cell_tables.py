@@ -1,4 +1,4 @@
-"""Split rows of cells into titles, header and data, and write them as a table. PURE."""
+"""Split rows of cells into titles, header and data, and write them as a table."""
 
 from __future__ import annotations
 

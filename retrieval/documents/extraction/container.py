@@ -1,4 +1,4 @@
-"""Find words of an Office file, OpenDocument file or EPUB that are missing in its extracted text. PURE."""
+"""Find words of an Office file, OpenDocument file or EPUB that are missing in its extracted text."""
 
 from __future__ import annotations
 

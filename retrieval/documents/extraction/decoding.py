@@ -25,7 +25,7 @@ _HTML_CHARSET = re.compile(
 )
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# PostgreSQL refuses NUL. Some characters split words, others show a reader other text than a model.
+# PostgreSQL refuses NUL. Some characters split words. Others make a person see other text than a model reads.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"

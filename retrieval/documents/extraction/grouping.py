@@ -1,4 +1,4 @@
-"""Group consecutive items, such as the lines of a row or the rows of a table. PURE."""
+"""Group consecutive items, such as the lines of a row or the rows of a table."""
 
 from __future__ import annotations
 

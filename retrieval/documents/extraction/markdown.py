@@ -1,4 +1,4 @@
-"""Find the headings of Markdown, and the blocks that should not be split. PURE."""
+"""Find the headings of Markdown, and the blocks that should not be split."""
 
 from __future__ import annotations
 

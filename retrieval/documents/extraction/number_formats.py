@@ -1,4 +1,4 @@
-"""Format cell values as spreadsheet programs show them. PURE.
+"""Format cell values as spreadsheet programs show them.
 
 The result does not depend on the locale: a decimal point, no thousands separator, a minus, days as YYYY-MM-DD.
 """

@@ -1,4 +1,4 @@
-"""Compute the numbers that Word shows before headings, clauses and steps. PURE."""
+"""Compute the numbers that Word shows before headings, clauses and steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read charts, diagrams, equations and superscripts of Word and PowerPoint. PURE."""
+"""Read charts, diagrams, equations and superscripts of Word and PowerPoint."""
 
 from __future__ import annotations
 

@@ -41,7 +41,10 @@ class Numbers:
         return self.count("", level)
 
     def count(self, style: str, level: int, start: str | None = None) -> str:
-        """Return the number of the next item of the list ``style`` at ``level``; empty for a bullet."""
+        """Return the text of the next item's number in a list of this style at ``level``; empty for a bullet.
+
+        ``start`` is the number that the file sets for this item; None continues the count. Deeper levels begin again.
+        """
         levels = self._levels.get(style, {})
         counts = self._counts.setdefault(style, {})
         before = counts.get(level, int(self._attribute(levels, level, "text:start-value") or 1) - 1)

@@ -75,9 +75,11 @@ def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the two highest and two lowest lines of a page, with their texts for comparison and their heights.
+    """Return the two highest and two lowest lines of a page, each with its texts for comparison and its position.
 
-    The height is None if no space separates the line from the text.
+    The position is the edge ("top" or "bottom") and the line's distance from the top of the page, in steps of _PLACE
+    points. It is None unless a gap separates the line at the edge from the next one: their middles are more than 1.5
+    font sizes apart. Lines at the same height count as one.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -264,7 +266,10 @@ def extract_picture(
     limits: ExtractionLimits,
     recognised: Mapping[int, PrintedPage],
 ) -> ExtractedText:
-    """Return the text of the ``recognised`` pages of a picture."""
+    """Return the text that OCR recognised in an image file. Only a TIFF file can have several pages.
+
+    ``recognised`` maps page numbers to pages. Raises: DocumentRejected for too many pixels or pages.
+    """
     with Image.open(io.BytesIO(data)) as image:
         if image.width * image.height > _PICTURE_MOST_PIXELS:
             raise DocumentRejected(

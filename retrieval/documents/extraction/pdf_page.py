@@ -283,9 +283,9 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 
 
 def needs_ocr(page: Any, printed: PrintedPage) -> bool:
-    """Return whether a page needs OCR: it is a scan, or its letters are drawn or cannot be read.
+    """Return whether a page needs OCR: it is a scan, its letters are only vector shapes, or its text is unreadable.
 
-    Unreadable lines are removed from ``printed``.
+    ``printed`` has the text that the PDF itself contains. If this text is unreadable, it is removed from ``printed``.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):

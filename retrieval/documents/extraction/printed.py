@@ -1,4 +1,4 @@
-"""Describe the lines of printed pages (from PDF files or OCR), and sort them into reading order. PURE."""
+"""Describe the lines of printed pages (from PDF files or OCR), and sort them into reading order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find tables of printed pages, by their drawn lines or by the positions of their cells. PURE.
+"""Find tables of printed pages, by their drawn lines or by the positions of their cells.
 
 Doubtful tables are left out, because a wrong table harms readers more than a missed one.
 """

@@ -1,4 +1,4 @@
-"""Join the lines of printed pages into one text with paragraphs and headings. PURE."""
+"""Join the lines of printed pages into one text with paragraphs and headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert reStructuredText to Markdown, line by line. PURE.
+"""Convert reStructuredText to Markdown, line by line.
 
 docutils is not used, because it rejects Sphinx's markup and cannot write Markdown.
 """

@@ -1,4 +1,4 @@
-"""Find tables by their drawn lines (rules): grids, and rows between horizontal rules. PURE."""
+"""Find tables by their drawn lines (rules): grids, and rows between horizontal rules."""
 
 from __future__ import annotations
 

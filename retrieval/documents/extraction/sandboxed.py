@@ -60,9 +60,9 @@ def extract_in_sandbox(
 ) -> ExtractedText:
     """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
 
-    ``recognised`` are pages that OCR has read: number, width, height, turn and words. Raises: DocumentRejected, also if
-    the file exceeds ``within`` or crashes the process; JobCancelled if ``still_wanted`` returns False;
-    SandboxUnavailable.
+    ``recognised`` are pages that OCR has read: the page number, width and height in points, rotation in degrees, and
+    words. Raises: DocumentRejected, also if the file exceeds ``within`` or crashes the process; JobCancelled if
+    ``still_wanted`` returns False; SandboxUnavailable.
     """
     name = printable_name(filename)
     preload = [formats.detect_format(data, name).extractor.partition(":")[0]] if data else []

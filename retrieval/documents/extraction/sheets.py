@@ -320,7 +320,11 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of an Excel workbook without number formats, by a library that reads nearly all files."""
+    """Return the text of an Excel workbook, with numbers as they are stored: number formats are not applied.
+
+    Calamine reads nearly all files. It is used for .xlsb files, and for files that the library of their format cannot
+    read.
+    """
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     except PasswordError as error:

@@ -1,4 +1,4 @@
-"""Convert subtitles (SRT and WebVTT) to paragraphs that begin with a time. PURE."""
+"""Convert subtitles (SRT and WebVTT) to paragraphs that begin with a time."""
 
 from __future__ import annotations
 

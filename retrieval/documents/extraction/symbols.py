@@ -1,4 +1,4 @@
-"""Map characters of the fonts Symbol, Wingdings and Wingdings 2 to Unicode. PURE."""
+"""Map characters of the fonts Symbol, Wingdings and Wingdings 2 to Unicode."""
 
 from __future__ import annotations
 

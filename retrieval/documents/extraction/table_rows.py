@@ -1,4 +1,4 @@
-"""Find the rows and columns of printed tables, and build tables from them. PURE."""
+"""Find the rows and columns of printed tables, and build tables from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write Markdown for the extractors, including tables with merged cells. PURE."""
+"""Write Markdown for the extractors, including tables with merged cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run OCR on scanned pages, and store the result of each page at once."""
+"""Run OCR on scanned pages, and store the result of each page as soon as it is ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert the words that OCR found to lines of a page. PURE."""
+"""Convert the words that OCR found to lines of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run functions on untrusted files in separate processes with limits. PURE.
+"""Run functions on untrusted files in separate processes with limits.
 
 :func:`run` runs one function on one file, in a fork of a template process.
 """
@@ -99,7 +99,10 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send a message and open files to the template process. Raises: SandboxUnavailable."""
+        """Send a job's message and file descriptors to the template process, which forks a process for the job.
+
+        Raises: SandboxUnavailable.
+        """
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)

@@ -1,6 +1,6 @@
 """The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-For each job, it gets a message over a socket, with three open files:
+For each job, it gets a message over a socket, with three file descriptors:
 
 - ``data`` is the file to read.
 - ``result`` receives the result of the job.

@@ -138,7 +138,10 @@ class SentenceModel:
         return tuple(file for file in files if file.is_file())
 
     def digest(self) -> str:
-        """Return a hash of the files and settings that change vectors, without prompts. Raises: OSError."""
+        """Return a hash of the model's files and of the settings that change its vectors. Raises: OSError.
+
+        Prompts are not included, because an embedder's name has a hash of its prompts.
+        """
         hashed = hashlib.sha256(repr([*self.settings]).encode())
         for file in self.files():
             with file.open("rb") as opened:

@@ -31,7 +31,7 @@ TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "posit
 
 
 def open_session(source: str | bytes) -> Any:
-    """Open a session that starts no threads of its own."""
+    """Return an ONNX Runtime session for the model, given as a path or as bytes. It starts no threads of its own."""
     # A telemetry thread would delay the end of a forked process.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     # Imported here because it takes tens of MiB.
@@ -124,7 +124,11 @@ def embed(
     tokens: int,
     pool: Callable[[Vectors], Vectors] = lambda found: found,
 ) -> Vectors:
-    """Run the model on one text, and return the vector from ``pool``. Raises: EmbeddingFailed."""
+    """Run the model on one text, and return the text's vector. Raises: EmbeddingFailed.
+
+    ``pool`` makes the vector from the model's output; the default returns the output unchanged. ``tokens``, the
+    text's number of tokens, is for the error message.
+    """
     try:
         ((found,),) = session.run(outputs, feed)
     except Exception as error:  # ONNX Runtime's exceptions have no common base class.

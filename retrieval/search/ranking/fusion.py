@@ -1,4 +1,4 @@
-"""Combine the scores of two retrievers, several searches, boosts and a reranker to one ranking. PURE."""
+"""Combine the scores of two retrievers, several searches, boosts and a reranker to one ranking."""
 
 from __future__ import annotations
 

@@ -184,9 +184,10 @@ NEARLY_THE_WORD = 0.58
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A question, analysed by one of PostgreSQL's text-search configurations, which are for languages.
+    """A question, analysed by one text-search configuration of PostgreSQL, such as ``english`` or ``dutch``.
 
-    - ``collections``: collections with documents in this configuration; ``mixed`` also have other documents.
+    - ``collections``: ids of the collections with documents in this configuration.
+    - ``mixed``: ids of those collections that have documents in other configurations too.
     - ``idf``: weights of the question's lexemes that passages contain.
     - ``expansions``: similar words for each word that no passage contains, nearest first.
     - ``matching``: lexemes of which a passage must contain one. ``constraint`` is a tsquery that it must match.

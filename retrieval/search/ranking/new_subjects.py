@@ -1,4 +1,4 @@
-"""Decide whether a question in a conversation begins a new subject, so that earlier questions are ignored. PURE."""
+"""Decide whether a question in a conversation begins a new subject, so that earlier questions are ignored."""
 
 from __future__ import annotations
 

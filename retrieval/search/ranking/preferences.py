@@ -1,4 +1,4 @@
-"""Rank passages in the question's language before others. PURE.
+"""Rank passages in the question's language before others.
 
 A passage's strength is its closeness (0 unrelated, 1 a typical answer) plus its share of the question's words. A
 passage in another language shares no words, so its closeness counts four times.
@@ -71,7 +71,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # The loss exceeds the lead slightly, because rounding may change equal scores.
+    # The loss lowers the score of each foreign passage. It slightly exceeds the lead, which is the best foreign score
+    # minus the lowest score in `own`, because rounding could otherwise leave both passages with equal scores.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

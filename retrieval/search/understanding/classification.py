@@ -1,4 +1,4 @@
-"""Classify a question by regular expressions for each language, to choose weights for the retrievers. PURE.
+"""Classify a question by regular expressions for each language, to choose weights for the retrievers.
 
 - comparison: weighs things against each other;
 - troubleshooting: a symptom, an error message, an error code, a repair;

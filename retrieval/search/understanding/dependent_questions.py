@@ -1,4 +1,4 @@
-"""Detect by pronouns, conjunctions and length whether a question depends on the questions before it. PURE."""
+"""Detect by pronouns, conjunctions and length whether a question depends on the questions before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correct misspelt words and codes of a question by words in the documents. PURE."""
+"""Correct misspelt words and codes of a question by words in the documents."""
 
 from __future__ import annotations
 

@@ -69,8 +69,10 @@ class Reading:
         self._checkpoints.append((items, self._known.snapshot()))
 
     def is_deletion(self, stream: str, last_run: int) -> bool:
-        """Return whether a record that this run did not read is deleted. An incremental run reads only changes.
+        """Return whether a record that this run did not read was deleted from the source.
 
+        An incremental run reads only changes, so an unread record may still exist, and the result is False. If a
+        reading of everything was interrupted, several runs share it: a record is deleted if none of them read it.
         ``last_run`` is the number of the last run that read the record.
         """
         if stream not in self._incremental or not self.state:
