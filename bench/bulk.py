@@ -78,7 +78,7 @@ def replace_documents(
         recompute_term_weights(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
 
 
-def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
+def compute_index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
     """Return a hash of everything on which the collection's index depends.
 
     ``parts`` are the caller's contribution to it, such as the settings by which documents are cut.
@@ -93,7 +93,7 @@ def index_fingerprint(collection: Collection, embedder: Embedder, *parts: object
     return hashlib.sha256(repr((*site, *parts)).encode()).hexdigest()
 
 
-def is_whole(collection: Collection, embedder: Embedder, chunks: int) -> bool:
+def is_fully_indexed(collection: Collection, embedder: Embedder, chunks: int) -> bool:
     statistics = CollectionStatistics.objects.filter(pk=collection.pk).first()
     stored = Chunk.objects.filter(collection=collection).count()
     vectors = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder).count()

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
-from bench.bulk import NewDocument, index_fingerprint, is_whole, replace_documents, vacuum_tables
+from bench.bulk import NewDocument, compute_index_fingerprint, is_fully_indexed, replace_documents, vacuum_tables
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import backends
@@ -74,7 +74,7 @@ def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, rep
     )
     embedder = active_embedder()
     cutting = (chunking.CHUNKER_VERSION, settings.QUESTION_GENERATOR) if chunked else ("one chunk",)
-    made_by = index_fingerprint(collection, embedder, LOADING_VERSION, *cutting)
+    made_by = compute_index_fingerprint(collection, embedder, LOADING_VERSION, *cutting)
     if _is_loaded(collection, test_set.documents, made_by, embedder):
         return collection
     code = next((code for code, name in CONFIGURATION_BY_CODE.items() if name == configuration), "")
@@ -105,7 +105,7 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made
     if set(stored) != {(document.id, _hash_document(document), made_by) for document in documents}:
         return False
     promised = Document.objects.filter(collection=collection).values_list("chunk_count", flat=True)
-    return is_whole(collection, embedder, sum(promised))
+    return is_fully_indexed(collection, embedder, sum(promised))
 
 
 def _prepare(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:

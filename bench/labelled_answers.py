@@ -51,7 +51,7 @@ class JudgedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Marking:
+class UnsupportedSentenceCounts:
     sentences: int
     bad: int
     marked: int
@@ -81,7 +81,7 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     return tuple(answers)
 
 
-def word_share(answer: LabelledAnswer) -> float:
+def compute_word_share(answer: LabelledAnswer) -> float:
     """Return the share of the answer's words that its passages contain; 1 for an answer without words.
 
     This simple measure is the baseline with which the site's measure of groundedness is compared.
@@ -120,10 +120,10 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
     )
 
 
-def compute_marking(judged: Sequence[JudgedAnswer]) -> Marking:
+def count_unsupported_sentences(judged: Sequence[JudgedAnswer]) -> UnsupportedSentenceCounts:
     sentences = [sentence for answer in judged for sentence in answer.sentences]
     doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
-    return Marking(
+    return UnsupportedSentenceCounts(
         sentences=len(sentences),
         bad=sum(sentence.marked for sentence in sentences),
         marked=len(doubted),

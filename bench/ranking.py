@@ -8,7 +8,7 @@ from django.conf import settings
 from bench.beir import JudgedQuery, TestSet
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
-from evaluation.runs.measurement import prepare_reranker, search_errors
+from evaluation.runs.measurement import describe_search_errors, prepare_reranker
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics import METRICS, TOP_K, Interval, Percentiles, mean_interval, percentiles
 from retrieval.models import Collection
@@ -45,7 +45,7 @@ class SetRun:
     methods: Mapping[str, MethodRun]
 
 
-def rerankers() -> tuple[str, ...]:
+def list_rerankers() -> tuple[str, ...]:
     return (NO_RERANKER, *settings.RERANKERS)
 
 
@@ -95,7 +95,7 @@ def _search(query: JudgedQuery, method: str, reranker: str | None, filters: Sear
     result = search(
         query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
     )
-    if errors := search_errors(result.trace):
+    if errors := describe_search_errors(result.trace):
         raise UntrustworthyRun(f"Query {query.id} was not searched with all of {method}: {errors}")
     return result
 

@@ -11,7 +11,7 @@ from evaluation.exceptions import EvaluationError
 Report = Callable[[str, int, int], None]
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def format_markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 

@@ -25,7 +25,7 @@ from chat.curation.mending import MendingAdmin
 from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
 from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
-from chat.pages.cards import build_cited
+from chat.pages.cards import build_cited_passage
 from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, render_badge
 from core.audit_signal import record_event
 from core.exceptions import ImproperModel, RagsiteError
@@ -36,7 +36,7 @@ from retrieval.sources.network import resolve_host
 from retrieval.sources.options import SecretField, warn_about_removed_secret
 
 
-class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class AuditedViewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Base class of admin pages that show users' questions and record each view in the audit log."""
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
@@ -53,7 +53,7 @@ class LooksAreTold(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         return response
 
 
-class ChatAdmin(LooksAreTold, ReadOnlyAdmin):
+class ChatAdmin(AuditedViewAdmin, ReadOnlyAdmin):
     """Base class of admin pages on which staff can view and delete rows, but not add or change them."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -86,7 +86,7 @@ class CitationInline(ReadOnlyInline):
 
     @admin.display(description=_("support"))
     def borne_out(self, citation: Citation) -> str:
-        return build_cited(citation).support_in_words or "-"
+        return build_cited_passage(citation).support_in_words or "-"
 
 
 class FeedbackInline(ReadOnlyInline):
@@ -109,7 +109,7 @@ class AnswerList(ChangeList):
 @admin.register(Answer)
 class AnswerAdmin(MendingAdmin, ChatAdmin):
     list_display = [
-        *("question", "panel_link", "asked", "sure", "refused", "gap", "took", "searched_in", "search_method"),
+        *("question", "panel_link", "asked_at", "sure", "refused", "gap", "took", "searched_in", "search_method"),
         *("legs_missing", "generator", "collection", "state", "progress", "helpful"),
     ]
     list_filter = [
@@ -166,7 +166,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         )
 
     @admin.display(description=_("asked"), ordering="created_at")
-    def asked(self, answer: Answer) -> str:
+    def asked_at(self, answer: Answer) -> str:
         return date_format(localtime(answer.created_at), "SHORT_DATETIME_FORMAT")
 
     @admin.display(description=_("ms in all"), ordering=F("total_ms").asc(nulls_first=True))
@@ -252,7 +252,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             url = ChatEndpoint(address, given.get("api_key", ""), given.get("model", "")).url
             if url.userinfo:
                 raise ImproperModel(_t("The address must not contain a name or a password."))
-            if not LanguageModel(base_url=address).is_of_settings:
+            if not LanguageModel(base_url=address).is_on_settings_server:
                 resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         except RagsiteError as error:
             self.add_error(None, str(error))

@@ -53,7 +53,7 @@ class Share:
         return int(min(Decimal(100), 100 * self.used / self.limit)) if self.limit else 100
 
     @property
-    def is_short(self) -> bool:
+    def is_nearly_used_up(self) -> bool:
         return self.percent >= TOLD_PERCENT
 
     @property
@@ -70,11 +70,11 @@ class Budget:
     cost: Share | None
 
     @property
-    def few_questions(self) -> int | None:
+    def few_questions_left(self) -> int | None:
         if self.questions is None:
             return None
         left = int(max(Decimal(0), self.questions.limit - self.questions.used))
-        return left if self.questions.is_short or left <= TOLD_FROM else None
+        return left if self.questions.is_nearly_used_up or left <= TOLD_FROM else None
 
     @property
     def model_share(self) -> Share | None:

@@ -108,7 +108,7 @@ class CheckedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     citations: tuple[VerifiedCitation, ...]
     statements: tuple[CheckedStatement, ...] = ()
 
@@ -127,7 +127,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TableReply:
     """The reply to a language model's query of a table. Its ``text`` cites ``sources``."""
 
     text: str
@@ -204,7 +204,7 @@ class AnswerToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class WithdrawnEvent:
     """An event: all earlier tokens were a model's thought, so a reader must remove their text."""
 
 
@@ -215,7 +215,7 @@ class AnswerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class AlternativePassage:
     """A passage to show beside an answer or instead of it. A higher ``score`` is better.
 
     ``text`` is Markdown to show. ``quote`` is closest to the question, at ``text[start:end]`` of the document.
@@ -230,7 +230,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class QuestionChoice:
     label: str
     question: str
 
@@ -243,7 +243,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CompletedEvent:
     """An event: the answer is finished.
 
     If it is a refusal, ``alternatives`` are the passages closest to the question.
@@ -256,8 +256,8 @@ class Completed:
     notice: str = ""
     statements: tuple[CheckedStatement, ...] = ()
     usage: Usage | None = None
-    alternatives: tuple[Alternative, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    alternatives: tuple[AlternativePassage, ...] = ()
+    choices: tuple[QuestionChoice, ...] = ()
     approval: Approval | None = None
 
     @property
@@ -266,14 +266,14 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedEvent:
     """An event: the answer failed. The user reads ``message``, which names a next step."""
 
     message: str
 
 
 # The draft comes before the first token, and again before tokens cite new sources.
-AnswerEvent = AnswerDraft | AnswerToken | Withdrawn | Completed | Failed
+AnswerEvent = AnswerDraft | AnswerToken | WithdrawnEvent | CompletedEvent | FailedEvent
 
 
 @dataclass(frozen=True, slots=True)

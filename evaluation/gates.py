@@ -78,7 +78,7 @@ class GateCheck:
     failure: str = ""
 
     @property
-    def sides(self) -> tuple[GateSide, GateSide]:
+    def compared_sides(self) -> tuple[GateSide, GateSide]:
         return self.candidate, self.in_force
 
     @property
@@ -157,7 +157,7 @@ def request_runs(
             draft=side.draft,
             instructions=side.instructions,
         )
-        for side in checked.sides
+        for side in checked.compared_sides
         if side.run is None
     ]
 
@@ -244,28 +244,28 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
     return found
 
 
-def request_instructions(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
+def request_activation(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
     """Activate the version of the instructions when its gates have passed; return whether it must be measured first."""
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
     version.save(update_fields=["requested_at", "requested_by", "outcome"])
-    decide_instructions()
+    decide_activations()
     return True
 
 
-def decide_instructions() -> None:
+def decide_activations() -> None:
     """Activate or reject each waiting version of instructions whose measurements are complete."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():
             version = waiting.select_for_update(of=["self"], skip_locked=True).filter(pk=pk).first()
             if version is not None:
-                _decide_instructions(version)
+                _decide_activation(version)
 
 
-def _decide_instructions(version: CollectionInstructions) -> None:
+def _decide_activation(version: CollectionInstructions) -> None:
     checks = [check_gate(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
     told = " ".join(map(describe_check, counted or checks))
@@ -275,7 +275,7 @@ def _decide_instructions(version: CollectionInstructions) -> None:
     ended = [
         run
         for checked in counted
-        for side in checked.sides
+        for side in checked.compared_sides
         for run in side.find_runs(checked.policy).filter(created_at__gte=version.requested_at)
         if run.status not in UNFINISHED and not run.is_reliable
     ]

@@ -30,9 +30,9 @@ from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation import conf
 from evaluation.judges.types import (
-    Case,
     JudgeBudgetSpent,
     JudgeError,
+    JudgementCase,
     JudgeUnavailable,
     NotMeasurable,
     UnusableJudgement,
@@ -117,7 +117,7 @@ def requeue_judgements(judgements: QuerySet[Judgement]) -> int:
     return len(ids)
 
 
-def request_forgotten() -> int:
+def request_missing_judgements() -> int:
     now = timezone.now()
     forgotten = Answer.objects.filter(
         ~Exists(Judgement.objects.filter(answer=OuterRef("pk"))),
@@ -206,12 +206,12 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
         )
 
 
-def make_case(answer: Answer) -> Case:
+def make_case(answer: Answer) -> JudgementCase:
     """Return the answer with its question and sources, in the form that judges need.
 
     The question is the one that was searched: it can be understood without earlier questions.
     """
-    return Case(
+    return JudgementCase(
         question=answer.standalone_question,
         answer=answer.text,
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
@@ -281,6 +281,6 @@ def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
 
 @receiver(answer_completed, dispatch_uid="evaluation.judge")
 def judge_completed_answer(answer: Answer, **_: Any) -> None:
-    # If a crash loses this row, `request_forgotten` creates it again.
+    # If a crash loses this row, `request_missing_judgements` creates it again.
     with commit_without_waiting():
         request_judgements(answer)

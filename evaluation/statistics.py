@@ -76,7 +76,7 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectedPassageChunks:
     """An expected passage, and the current chunks (parts of documents) with its words.
 
     ``whole``: any part of the document is right. If ``document_id`` is None, the document no longer exists.
@@ -105,7 +105,9 @@ class JudgedRanking:
     ranks: dict[int, int | None]
 
 
-def build_judged_ranking(found: Sequence[tuple[int, int]], expectations: Sequence[Expectation]) -> JudgedRanking:
+def build_judged_ranking(
+    found: Sequence[tuple[int, int]], expectations: Sequence[ExpectedPassageChunks]
+) -> JudgedRanking:
     """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
 
     All chunks of an expected passage or document become one item, at the rank of the best chunk. An expected passage

@@ -15,7 +15,7 @@ def judge_answer(judgement_id: int) -> None:
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
     measuring.measure_run(run_id)
-    gates.decide_instructions()
+    gates.decide_activations()
 
 
 @shared_task
@@ -26,5 +26,5 @@ def try_embedder(trial_id: int) -> None:
 @shared_task
 def request_forgotten() -> None:
     """Continue the work of processes that died: request judgements, and activate measured instructions."""
-    judgements.request_forgotten()
-    gates.decide_instructions()
+    judgements.request_missing_judgements()
+    gates.decide_activations()

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 from bench.answers.graded import GradedQuestion, Reply
 from chat.conversations.history import REMEMBERED_TURNS
 from chat.streaming.payloads import find_completed_question
-from chat.types import Completed
+from chat.types import CompletedEvent
 from evaluation.exceptions import EvaluationError
 from evaluation.runs.measurement import measure_reply
 from retrieval.rights.search_filters import build_filters
@@ -24,7 +24,7 @@ PAUSE_SECONDS = 5.0
 READ_CHARACTERS = 900
 
 
-class OwnCodeAsker:
+class InProcessAsker:
     def __init__(self) -> None:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
@@ -37,7 +37,7 @@ class OwnCodeAsker:
         filters = build_filters(AnonymousUser(), question.collection)
         reply = async_to_sync(measure_reply)(question.text, filters, history=history)
         end, seconds = reply.end, reply.last_ms / 1000
-        if not isinstance(end, Completed):
+        if not isinstance(end, CompletedEvent):
             return Reply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
         passages = [citation.passage for citation in end.citations]
         said = Turn(

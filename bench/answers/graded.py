@@ -35,20 +35,20 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A document that contains the right answer, with its possible titles in the form of :func:`plain_title`.
+    """A document that contains the right answer, with its possible titles in the form of :func:`normalize_title`.
 
-    ``titles`` is empty if the document's file is missing. Then :meth:`is_called` accepts any title that contains all
+    ``titles`` is empty if the document's file is missing. Then :meth:`has_title` accepts any title that contains all
     words of the file's name.
     """
 
     name: str
     titles: frozenset[str] = frozenset()
 
-    def is_called(self, title: str) -> bool:
-        plain = plain_title(title)
+    def has_title(self, title: str) -> bool:
+        plain = normalize_title(title)
         if self.titles:
             return plain in self.titles
-        return set(plain_title(_strip_file_name(self.name)).split()) <= set(plain.split())
+        return set(normalize_title(_strip_file_name(self.name)).split()) <= set(plain.split())
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class GradedRun:
             each for each in self.replies if kind in ("", each.question.kind) and corpus in ("", each.question.corpus)
         ]
 
-    def shares(self) -> dict[str, Interval | None]:
+    def compute_shares(self) -> dict[str, Interval | None]:
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _compute_mean(each.points == 0 for each in self.replies),
@@ -158,7 +158,7 @@ class GradedRun:
 def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
     if reply.error:
         return GradedReply(question, reply, Grade(0))
-    cites_expected = any(file.is_called(title) for title in reply.cited for file in question.files)
+    cites_expected = any(file.has_title(title) for title in reply.cited for file in question.files)
     points = grade_answer(
         reply.text,
         refused=reply.refused,
@@ -169,7 +169,7 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
     return GradedReply(question, reply, points)
 
 
-def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
+def read_graded_questions(path: Path) -> tuple[GradedQuestion, ...]:
     """Read the questions of a file. Their documents are in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
     for where, row in read_objects(path):
@@ -185,7 +185,7 @@ def read_graded(path: Path) -> tuple[GradedQuestion, ...]:
     return tuple(questions.values())
 
 
-def plain_title(title: str) -> str:
+def normalize_title(title: str) -> str:
     bare = (each for each in unicodedata.normalize("NFKD", title.casefold()) if not unicodedata.combining(each))
     return " ".join(re.findall(r"[a-z0-9]+", "".join(bare)))
 
@@ -214,7 +214,7 @@ def _find_key_file(folder: Path, name: str) -> KeyFile:
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
-    return KeyFile(name, frozenset(filter(None, map(plain_title, titles))))
+    return KeyFile(name, frozenset(filter(None, map(normalize_title, titles))))
 
 
 def _strip_file_name(name: str) -> str:
@@ -235,10 +235,12 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
 Ask = Callable[[GradedQuestion], Reply]
 
 
-def run_graded(questions: Sequence[GradedQuestion], ask: Ask, told: Callable[[int, GradedReply], None]) -> GradedRun:
-    """Ask all questions, one after another. ``told`` is called with the number, from 1, and the graded reply."""
+def ask_graded_questions(
+    questions: Sequence[GradedQuestion], ask: Ask, report: Callable[[int, GradedReply], None]
+) -> GradedRun:
+    """Ask all questions, one after another. ``report`` is called with the number, from 1, and the graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))
-        told(number, replies[-1])
+        report(number, replies[-1])
     return GradedRun(tuple(replies))

@@ -12,7 +12,7 @@ from bench.answers.sets import Question, QuestionKind
 from bench.reporting import Report
 from bench.statistics import refusal_precision
 from chat.answering import writers
-from chat.types import Failed
+from chat.types import FailedEvent
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.agreement import contains_answer
 from evaluation.runs.measurement import measure_reply
@@ -112,7 +112,7 @@ async def _ask_all(
 async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     reply = await measure_reply(question.text, filters)
     searched, completed = reply.searched, reply.end
-    if isinstance(completed, Failed):
+    if isinstance(completed, FailedEvent):
         raise UntrustworthyRun(f"{question.text!r} was not answered: {completed.message}")
     if completed is None:
         raise UntrustworthyRun(f"The answer to {question.text!r} broke off.")

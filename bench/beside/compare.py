@@ -25,9 +25,9 @@ from statistics import mean, median
 
 import httpx2
 
-from bench.answers.graded import GradedQuestion, read_graded
+from bench.answers.graded import GradedQuestion, read_graded_questions
 from bench.beside.open_webui import OpenWebUI
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 from evaluation.expectations import grade_answer
 
 LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
@@ -40,7 +40,7 @@ COLUMNS = ["", "first right", "in its first 900 characters", "right among three"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimedPassages:
     passages: tuple[str, ...]
     milliseconds: float
 
@@ -49,7 +49,7 @@ def contains_answer(passage: str, question: GradedQuestion) -> bool:
     return not grade_answer(passage, refused=False, expected=question.expected).missing
 
 
-def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
+def ask_library(name: str, python: str, task: dict[str, object]) -> list[TimedPassages]:
     """Run a library in its own environment, and return the passages that it finds for each question.
 
     Raises: SystemExit, with the end of its error output, if it fails.
@@ -58,10 +58,10 @@ def ask_library(name: str, python: str, task: dict[str, object]) -> list[Found]:
     done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
-    return [Found(tuple(each["passages"]), each["milliseconds"]) for each in json.loads(done.stdout)]
+    return [TimedPassages(tuple(each["passages"]), each["milliseconds"]) for each in json.loads(done.stdout)]
 
 
-def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[Found]:
+def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[TimedPassages]:
     """Return the texts on the site's page for each question; if not ``as_shown``, the passages of its search."""
     found = []
     with httpx2.Client(base_url=site, timeout=60, trust_env=False) as client:
@@ -80,11 +80,11 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
                 passages = beside[:SHOWN] if answer["refused"] else [answer["answer"], *beside][:SHOWN]
             else:
                 passages = [each["content"] for each in answer["results"]]
-            found.append(Found(tuple(passages), milliseconds))
+            found.append(TimedPassages(tuple(passages), milliseconds))
     return found
 
 
-def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[Found]) -> list[str]:
+def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[TimedPassages]) -> list[str]:
     pairs = list(zip(questions, found, strict=True))
     first = [each.passages[0] if each.passages else "" for each in found]
     shares = (
@@ -112,7 +112,7 @@ def main() -> None:
     documents = {str(each.relative_to(options.folder)): each.read_text(errors="replace") for each in files}
     questions = [
         each
-        for each in read_graded(options.questions)
+        for each in read_graded_questions(options.questions)
         if each.corpus == options.folder.name
         and not each.expected.refusal
         and each.kind not in LEFT_OUT
@@ -143,11 +143,14 @@ def main() -> None:
             summarize(
                 "open_webui",
                 questions,
-                [Found(tuple(texts), ms) for texts, ms in (peer.search(collection, each.text) for each in questions)],
+                [
+                    TimedPassages(tuple(texts), ms)
+                    for texts, ms in (peer.search(collection, each.text) for each in questions)
+                ],
             )
         )
     print(f"{len(questions)} questions, {len(documents)} documents, embedder {embedder}")
-    print(table(COLUMNS, rows))
+    print(format_markdown_table(COLUMNS, rows))
 
 
 if __name__ == "__main__":

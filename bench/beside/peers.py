@@ -66,7 +66,7 @@ class SiteEmbedder:
             return [each["embedding"] for each in json.load(response)["data"]]
 
 
-def llama_index(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
+def build_llama_index_search(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     """Return a search over BM25 and vectors, fused by reciprocal rank in QueryFusionRetriever."""
     from llama_index.core import Document, VectorStoreIndex
     from llama_index.core.embeddings import BaseEmbedding
@@ -102,7 +102,7 @@ def llama_index(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     return lambda question: [each.node.get_content() for each in retriever.retrieve(question)]
 
 
-def haystack(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
+def build_haystack_search(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     """Return a search over BM25 and vectors in memory, fused by reciprocal rank in DocumentJoiner."""
     from haystack import Document
     from haystack.components.joiners import DocumentJoiner
@@ -128,7 +128,7 @@ def haystack(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     return search
 
 
-def langchain(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
+def build_langchain_search(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     """Return a search over BM25 and vectors in memory, fused with equal weights in EnsembleRetriever."""
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
@@ -155,7 +155,11 @@ def langchain(documents: Mapping[str, str], embedder: SiteEmbedder) -> Search:
     return lambda question: [each.page_content for each in ensemble.invoke(question)[:TOP]]
 
 
-PEERS = {each.__name__: each for each in (llama_index, haystack, langchain)}
+PEERS = {
+    "llama_index": build_llama_index_search,
+    "haystack": build_haystack_search,
+    "langchain": build_langchain_search,
+}
 
 
 def main() -> None:

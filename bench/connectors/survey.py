@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.connectors.made_up_settings import make_up_settings
 from bench.connectors.scripted_service import ScriptedService, list_routes
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 from core.exceptions import RagsiteError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _SHARED = "cdk"
 
 
 @dataclass(slots=True)
-class Tried:
+class SurveyResult:
     """The result of the survey for one connector package.
 
     ``spec`` says how many settings the connector asks for. ``check``, ``streams`` and ``records`` are the results of
@@ -68,8 +68,8 @@ class Survey:
         if not (self._shared / "bin" / "source-declarative-manifest").exists():
             _install(self._shared, requirement)
 
-    def try_package(self, package: str) -> Tried:
-        tried = Tried(package.removeprefix("airbyte-source-"))
+    def try_package(self, package: str) -> SurveyResult:
+        tried = SurveyResult(package.removeprefix("airbyte-source-"))
         with tempfile.TemporaryDirectory(dir=self._place) as folder:
             command = ["pip", "-q", "download", "--no-deps", "-d", folder, package]
             done = subprocess.run([self._shared / "bin" / "python", "-m", *command], capture_output=True, text=True)
@@ -100,7 +100,7 @@ class Survey:
             environment.unlink() if environment.is_symlink() else shutil.rmtree(environment, ignore_errors=True)
         return tried
 
-    def _open(self, name: str, tried: Tried, manifest: str, environment: Path) -> tuple[Any, dict[str, Any]]:
+    def _open(self, name: str, tried: SurveyResult, manifest: str, environment: Path) -> tuple[Any, dict[str, Any]]:
         from retrieval.models import RegisteredConnector
         from retrieval.sources.airbyte.calls import ConnectorCalls
         from retrieval.sources.airbyte.programs import MANIFEST_PROGRAM, read_manifest_spec
@@ -135,7 +135,7 @@ class Survey:
             with bundle.open("a") as file:
                 file.write(f"\n{self._service.authority}")
 
-    def _call(self, tried: Tried, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]) -> None:
+    def _call(self, tried: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]) -> None:
         from retrieval.sources.airbyte.calls import ConnectorCalls, Record
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
@@ -218,7 +218,7 @@ def main() -> None:
 
     settings.DATA_DIR, settings.SOURCE_CONNECTORS = options.place, True
     kept = options.results.read_text().splitlines() if options.results and options.results.exists() else []
-    results = [Tried(**json.loads(line)) for line in kept]
+    results = [SurveyResult(**json.loads(line)) for line in kept]
     with ScriptedService(options.place / "authority") as service:
         survey = Survey(options.place, service)
         survey.prepare("==".join(MANIFEST_PACKAGE))
@@ -230,7 +230,11 @@ def main() -> None:
             print(json.dumps(asdict(results[-1])), file=sys.stderr, flush=True)
             if options.results:
                 options.results.open("a").write(json.dumps(asdict(results[-1])) + "\n")
-    print(table([each.name for each in fields(Tried)], [list(map(str, asdict(each).values())) for each in results]))
+    print(
+        format_markdown_table(
+            [each.name for each in fields(SurveyResult)], [list(map(str, asdict(each).values())) for each in results]
+        )
+    )
 
 
 if __name__ == "__main__":

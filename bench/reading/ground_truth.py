@@ -20,7 +20,7 @@ from typing import Any
 import django
 
 from bench.reading.words import Agreement, compare_words, list_words
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 
 SAME_FORMAT = {
     "latex": ("tex", "latex"),
@@ -57,7 +57,7 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
                 yield names[0], file, text
 
 
-def choose_part(path: Path) -> str:
+def choose_file_half(path: Path) -> str:
     """Return the half to which a file belongs, "shaping" (to develop) or "judging" (to test), by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
@@ -96,7 +96,7 @@ def main() -> None:
         wanted = expected.read_text(encoding="utf-8", errors="replace")
         if (
             (options.formats and kind not in options.formats)
-            or options.part not in ("both", choose_part(path))
+            or options.part not in ("both", choose_file_half(path))
             or len(list_words(wanted)) < _LEAST_WORDS
         ):
             continue
@@ -125,7 +125,7 @@ def main() -> None:
         for kind, total in sorted(sums.items())
     ]
     print(
-        table(
+        format_markdown_table(
             ("format", "files", "not read", "expected words found", "distinct ones", "found words expected", "cells"),
             rows,
         )

@@ -24,7 +24,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from rapidfuzz.distance import Levenshtein
 
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 from retrieval.documents.extraction import ExtractionLimits
 from retrieval.documents.extraction.pdf import extract_picture
 from retrieval.documents.recognition import tesseract
@@ -72,7 +72,7 @@ def print_page(
     return image, "\n".join(written)
 
 
-def pages(texts: dict[str, str]) -> Iterator[tuple[str, tuple[int, float, int], str, Image.Image, str]]:
+def generate_test_pages(texts: dict[str, str]) -> Iterator[tuple[str, tuple[int, float, int], str, Image.Image, str]]:
     for language, text in texts.items():
         source = text.split()
         for at, (condition, layout) in enumerate((c, kind) for c in CONDITIONS for kind in LAYOUTS):
@@ -85,11 +85,11 @@ def pages(texts: dict[str, str]) -> Iterator[tuple[str, tuple[int, float, int], 
             )
 
 
-def with_tesseract(picture: bytes, languages: list[str]) -> dict[str, Any]:
+def recognise_with_tesseract(picture: bytes, languages: list[str]) -> dict[str, Any]:
     return tesseract.recognise(io.BytesIO(picture), 1, languages, is_picture=True, finds_orientation=True)[0]
 
 
-def with_rapidocr() -> Recognise:
+def build_rapidocr_recogniser() -> Recognise:
     engine = import_module("rapidocr").RapidOCR(
         params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1}
     )
@@ -126,10 +126,10 @@ def main() -> None:
     parser.add_argument("--engine", choices=("tesseract", "rapidocr"), default="tesseract")
     parser.add_argument("--most", type=int, default=1_000, help="pages in all; peak memory is that of all pages")
     options = parser.parse_args()
-    recognise = with_rapidocr() if options.engine == "rapidocr" else with_tesseract
+    recognise = build_rapidocr_recogniser() if options.engine == "rapidocr" else recognise_with_tesseract
     texts = {name: Path(path).read_text() for name, _, path in (each.partition("=") for each in options.texts)}
     totals: dict[tuple[str, ...], list[float]] = {}
-    for language, (dpi, _skew, noise), layout, image, written in islice(pages(texts), options.most):
+    for language, (dpi, _skew, noise), layout, image, written in islice(generate_test_pages(texts), options.most):
         out = io.BytesIO()
         image.save(out, "PNG", dpi=(dpi, dpi))
         started = time.perf_counter()
@@ -161,7 +161,7 @@ def main() -> None:
         for key, total in totals.items()
     ]
     print(
-        table(
+        format_markdown_table(
             ["language", "pages", "count", "characters wrong", "words wrong", "words missing", "seconds a page"], rows
         )
     )

@@ -20,7 +20,7 @@ from typing import Any
 import django
 
 from bench.reading.words import list_words
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 
 _BY_ENGINE = frozenset(
     """
@@ -67,7 +67,9 @@ def main() -> None:
     total = sum(outcomes.values(), Counter())
     rows.append(("all", total.total(), *(total[kind] for kind in kinds)))
     print(
-        table(("format", "files", "whole", "loss named", "refused", "silent loss", "crash", "no second reader"), rows)
+        format_markdown_table(
+            ("format", "files", "whole", "loss named", "refused", "silent loss", "crash", "no second reader"), rows
+        )
     )
     print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}")
 
@@ -85,7 +87,7 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
     except DocumentRejected as error:
         is_crash = "reading it" in str(error)
         return ("crash" if is_crash else "refused"), str(error)
-    second = read_second(path, ending)
+    second = read_with_second_reader(path, ending)
     if second is None:
         return "alone", ""
     words = list(dict.fromkeys(list_words(_STYLE.sub(" ", _FRONT_MATTER.sub("", second)))))
@@ -98,7 +100,7 @@ def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
     return "silent", f"{len(lost)} of {len(words)}: {' '.join(lost[:12])}"
 
 
-def read_second(path: Path, ending: str) -> str | None:
+def read_with_second_reader(path: Path, ending: str) -> str | None:
     try:
         if ending == "pdf":
             import pypdf
@@ -109,10 +111,10 @@ def read_second(path: Path, ending: str) -> str | None:
         file = xberg.ExtractInput(uri=str(path))
         settings = xberg.ExtractionConfig(output_format="markdown", disable_ocr=True, use_cache=False)
 
-        async def extract() -> Any:
+        async def extract_with_xberg() -> Any:
             return await xberg.extract(file, settings)
 
-        return "\n".join(document.content or "" for document in asyncio.run(extract()).results) or None
+        return "\n".join(document.content or "" for document in asyncio.run(extract_with_xberg()).results) or None
     except ImportError:
         return None
     except Exception as error:  # noqa: BLE001 - a second reader may raise anything

@@ -15,8 +15,15 @@ from typing import NamedTuple
 import psutil
 from psycopg import connect
 
-from bench.reliability.running_site import BAR, RunningSite, distinct_questions, percentile, running_site, seconds
-from bench.reporting import table
+from bench.reliability.running_site import (
+    BAR,
+    RunningSite,
+    format_seconds,
+    generate_distinct_questions,
+    percentile,
+    running_site,
+)
+from bench.reporting import format_markdown_table
 
 # The first answers load models and fill caches, so this share of them is not compared.
 WARM_UP_SHARE = 0.2
@@ -66,7 +73,7 @@ def main() -> None:
     times: list[float] = []
     connections: list[int] = []
     errors: Counter[str] = Counter()
-    questions = distinct_questions("endurance ")
+    questions = generate_distinct_questions("endurance ")
     with running_site(given.port) as site:
         for number in range(1, given.answers + 1):
             started = time.monotonic()
@@ -92,9 +99,9 @@ def main() -> None:
             for name in ("files", "threads")
         )
         rows.append([role, f"{first:.0f} MiB", f"{last:.0f} MiB", files, threads, "yes" if is_flat else "**no**"])
-    print(table(["process", "first quarter", "last quarter", "open files", "threads", "flat"], rows))
+    print(format_markdown_table(["process", "first quarter", "last quarter", "open files", "threads", "flat"], rows))
     quarter = max(1, len(times) // 4)
-    early, late = (seconds(percentile(part, 95)) for part in (times[:quarter], times[-quarter:]))
+    early, late = (format_seconds(percentile(part, 95)) for part in (times[:quarter], times[-quarter:]))
     print(
         f"\n{len(times)} answers, {errors.total()} errors; {len(times) / sum(times):.1f} a second. p95 {early} in the "
         f"first quarter, {late} in the last; database connections at most {max(connections)}, at the end "

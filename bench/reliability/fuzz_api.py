@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from bench.reliability.running_site import SiteFailed, running_site
-from bench.reporting import table
+from bench.reporting import format_markdown_table
 
 LONGEST_SECONDS = 1800.0
 _GENERATED = re.compile(r"(\d+) generated")
@@ -54,7 +54,7 @@ def main() -> None:
             rows.append([name, requests, sum(failures.values()), told or "-"])
             if failures:
                 print(output, file=sys.stderr)
-    print(table(["caller", "requests", "failures", "kinds"], rows))
+    print(format_markdown_table(["caller", "requests", "failures", "kinds"], rows))
     raise SystemExit(1 if failed else 0)
 
 

@@ -19,14 +19,14 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 @fresh_connection()
 def find_violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
-    found = [*_check_documents(ledger), *_check_answers(ledger), *_check_agreement()]
+    found = [*_check_documents(ledger), *_check_answers(ledger), *_list_index_inconsistencies()]
     if at_rest:
-        found += [*_list_unfinished(), *_check_counts()]
+        found += [*_list_unfinished_rows(), *_check_counts()]
     return found
 
 
 @fresh_connection()
-def read_again() -> int:
+def requeue_interrupted_documents() -> int:
     """Queue documents again that failed because their reading was interrupted. Return their number."""
     interrupted = f"Reading it was interrupted {Document.MOST_ATTEMPTS} times"
     given_up = list(Document.objects.filter(status=Document.Status.FAILED, error__startswith=interrupted))
@@ -79,14 +79,14 @@ def _check_answers(ledger: Ledger) -> list[str]:
     return found
 
 
-def _check_agreement() -> list[str]:
+def _list_index_inconsistencies() -> list[str]:
     return [
         f"{one.count} {one.kind.label}, such as {', '.join(one.examples)}."
         for one in reconciliation.find_inconsistencies()
     ]
 
 
-def _list_unfinished() -> list[str]:
+def _list_unfinished_rows() -> list[str]:
     found = []
     for what, rows in (
         ("document", Document.objects.exclude(status=Document.Status.READY)),

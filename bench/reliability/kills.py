@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 
-from bench.reliability.running_site import BAR, RunningSite, SiteFailed, percentile, running_site, seconds
-from bench.reporting import table
+from bench.reliability.running_site import BAR, RunningSite, SiteFailed, format_seconds, percentile, running_site
+from bench.reporting import format_markdown_table
 
 if TYPE_CHECKING:
     from bench.reliability.load import SiteLoad
@@ -75,7 +75,7 @@ class Killer:
             return None
         return time.time()
 
-    def tend(self) -> bool:
+    def restart_ended_server(self) -> bool:
         """Start `serve` again if it has ended, as a service manager would. Always return True."""
         if self._site.serve is not None and self._site.serve.poll() is not None:
             self._site.launch()
@@ -83,7 +83,7 @@ class Killer:
 
     def recover(self, kind: str, killed_at: float) -> float | None:
         def is_back() -> bool:
-            return self.tend() and self._is_back(kind, killed_at)
+            return self.restart_ended_server() and self._is_back(kind, killed_at)
 
         return self._site.wait(is_back, RECOVERY_SECONDS)
 
@@ -153,7 +153,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
     began = time.monotonic()
     while result.kills < kills and time.monotonic() - began < seconds_limit:
         time.sleep(random.uniform(*PAUSE_SECONDS))
-        killer.tend()
+        killer.restart_ended_server()
         kind = random.choices(KINDS, WEIGHTS)[0]
         killed_at = killer.kill(kind)
         if killed_at is None:
@@ -163,7 +163,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
         if result.kills % MEASURE_EVERY == 0 and kind != REEMBEDDING:
             recovery = killer.recover(kind, killed_at)
             result.recoveries[kind].append(recovery)
-            what = f"{kind}: {seconds(recovery)}"
+            what = f"{kind}: {format_seconds(recovery)}"
             if recovery is None:
                 result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
         is_check_due = is_check_due or result.kills % CHECK_EVERY == 0
@@ -173,7 +173,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
             result.violations += [f"After kill {result.kills}: {one}" for one in found]
         BAR.show(f"{what}, {len(result.violations)} violations; kill", result.kills, kills, "kills")
     result.seconds = time.monotonic() - began
-    killer.tend()
+    killer.restart_ended_server()
     if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
         result.violations.append(f"The site was not ready {RECOVERY_SECONDS:g} s after the last kill.")
     killer.finish_reembedding()
@@ -181,7 +181,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
 
 
 def _is_ready(site: RunningSite, killer: Killer) -> bool:
-    killer.tend()
+    killer.restart_ended_server()
     return site.is_ready()
 
 
@@ -214,7 +214,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8231)
     given = parser.parse_args()
     with running_site(given.port) as site:
-        from bench.reliability.invariants import count_files_left_behind, count_stored_rows, find_violations, read_again
+        from bench.reliability.invariants import (
+            count_files_left_behind,
+            count_stored_rows,
+            find_violations,
+            requeue_interrupted_documents,
+        )
         from bench.reliability.load import SiteLoad, count_open_work
 
         key = site.administrators_key()
@@ -223,7 +228,7 @@ def main() -> None:
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
         rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
-        if given_up := read_again():
+        if given_up := requeue_interrupted_documents():
             rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
         if rest is None:
             result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {count_open_work()}.")
@@ -235,7 +240,7 @@ def main() -> None:
         at_stake["answers given"] = len(load.ledger.answers)
     print(_format_table(result))
     print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
-    print(f"looked at {result.checks} times meanwhile. At rest {seconds(rest)} after the load ended.")
+    print(f"looked at {result.checks} times meanwhile. At rest {format_seconds(rest)} after the load ended.")
     print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
     print(f"Documents that were interrupted too often, and were read again: {given_up}.")
     print(f"Files without a document: {left_behind}, after a repair {left_after}.")
@@ -252,8 +257,8 @@ def _format_table(result: Result) -> str:
         measured = result.recoveries[kind]
         times = [each for each in measured if each is not None]
         row = [kind, result.counts[kind], len(measured), len(measured) - len(times)]
-        rows.append([*row, seconds(percentile(times, 50)), seconds(max(times, default=None))])
-    return table(["killed", "kills", "waited for", "not recovered", "recovery p50", "longest"], rows)
+        rows.append([*row, format_seconds(percentile(times, 50)), format_seconds(max(times, default=None))])
+    return format_markdown_table(["killed", "kills", "waited for", "not recovered", "recovery p50", "longest"], rows)
 
 
 if __name__ == "__main__":

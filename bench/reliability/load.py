@@ -17,7 +17,7 @@ from random import Random
 import httpx2
 from django.db import Error, connections
 
-from bench.reliability.running_site import RunningSite, distinct_questions
+from bench.reliability.running_site import RunningSite, generate_distinct_questions
 from chat.models import Answer
 from core.exceptions import RagsiteError
 from retrieval.documents.drafts import lifecycle
@@ -71,7 +71,7 @@ class SiteLoad:
                 (self._upload, UPLOAD_PAUSE_SECONDS),
                 (self._make_asker(stream=False), ASK_PAUSE_SECONDS),
                 (self._make_asker(stream=True), ASK_PAUSE_SECONDS),
-                (self._draft, DRAFT_PAUSE_SECONDS),
+                (self._advance_draft, DRAFT_PAUSE_SECONDS),
             )
         ]
 
@@ -116,7 +116,7 @@ class SiteLoad:
             self.ledger.versions[name] = [told]
 
     def _make_asker(self, *, stream: bool) -> Callable[[], None]:
-        questions = distinct_questions("streamed " if stream else "plain ")
+        questions = generate_distinct_questions("streamed " if stream else "plain ")
 
         def step() -> None:
             body = {"question": next(questions), "anew": True}
@@ -139,7 +139,7 @@ class SiteLoad:
             return None
         return None
 
-    def _draft(self) -> None:
+    def _advance_draft(self) -> None:
         collection = Collection.objects.get(slug=DRAFTED)
         self._look_at_published()
         draft = Draft.objects.filter(collection=collection).open().first()
@@ -153,18 +153,18 @@ class SiteLoad:
                 submit(draft.working_copy, f"draft-{draft.pk}.txt", self._make_text(3))
                 self._edited.add(draft.pk)
             elif not documents.exclude(status__in=["ready", "failed"]).exists():
-                self._expected[draft.pk] = contents(draft.working_copy)
+                self._expected[draft.pk] = load_content_hashes(draft.working_copy)
                 lifecycle.publish_draft(draft)
 
     def _look_at_published(self) -> None:
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)
-                if contents(Collection.objects.get(slug=DRAFTED)) != expected:
+                if load_content_hashes(Collection.objects.get(slug=DRAFTED)) != expected:
                     self.ledger.violations.append(f"Draft {pk} is published, and its collection is another.")
 
 
-def contents(collection: Collection) -> dict[str, str]:
+def load_content_hashes(collection: Collection) -> dict[str, str]:
     return dict(Document.objects.filter(collection=collection).values_list("source", "content_hash"))
 
 

@@ -217,7 +217,7 @@ def _list_children(process: psutil.Process) -> list[psutil.Process]:
 BAR = ProgressBar(OutputWrapper(sys.stderr))
 
 
-def distinct_questions(mark: str = "") -> Iterator[str]:
+def generate_distinct_questions(mark: str = "") -> Iterator[str]:
     """Yield endlessly many questions that the demo documents answer. All differ, so no answer is reused."""
     texts = [each["question"] for each in json.loads((ROOT / "demo" / "questions.json").read_text())["questions"]]
     for number in count():
@@ -228,5 +228,5 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return statistics.percentile(values, percent) if values else None
 
 
-def seconds(value: float | None) -> str:
+def format_seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} s"

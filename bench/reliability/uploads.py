@@ -13,8 +13,8 @@ import threading
 import time
 from statistics import median
 
-from bench.reliability.running_site import RunningSite, distinct_questions, running_site, seconds
-from bench.reporting import table
+from bench.reliability.running_site import RunningSite, format_seconds, generate_distinct_questions, running_site
+from bench.reporting import format_markdown_table
 from tests.support.serving import QuietHandler, serving
 
 READY_WITHIN_SECONDS, MOST_RATIO = 5.0, 2.0
@@ -22,7 +22,7 @@ UPLOADS = 5
 LOOK_SECONDS = 0.02
 
 
-def page(number: int) -> bytes:
+def build_page_file(number: int) -> bytes:
     sentences = (f"Valve {number}-{each} closes at {each + 3} bar and is oiled once a year." for each in range(40))
     return f"# Valve {number}\n\n{' '.join(sentences)}".encode()
 
@@ -41,7 +41,7 @@ class Uploads:
         self._number += 1
         name = f"valve-{self._number}.md"
         started = time.monotonic()
-        reply = self._site.upload("uploads", name, page(self._number), self._key)
+        reply = self._site.upload("uploads", name, build_page_file(self._number), self._key)
         if reply.status != 202:
             raise SystemExit(f"The upload was refused: {reply}")
         while not Document.objects.filter(source=name, status=Document.Status.READY).exists():
@@ -101,7 +101,7 @@ def main() -> None:
 
         Collection.objects.create(slug="uploads", name="Uploads", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("uploads"), "uploads", list(Scope)).secret
-        uploads, questions = Uploads(site, key), distinct_questions("uploads ")
+        uploads, questions = Uploads(site, key), generate_distinct_questions("uploads ")
         waiting = Judgement.objects.filter(status=Judgement.QUEUED)
 
         def ask() -> None:
@@ -125,10 +125,10 @@ def main() -> None:
         ended.set()
     alone = median(rows[0][1])
     cells = [
-        [situation, seconds(median(took)), seconds(max(took)), f"{median(took) / alone:.1f}", left]
+        [situation, format_seconds(median(took)), format_seconds(max(took)), f"{median(took) / alone:.1f}", left]
         for situation, took, left in rows
     ]
-    print(table(["an upload of one page", "p50", "longest", "ratio", "judgements left then"], cells))
+    print(format_markdown_table(["an upload of one page", "p50", "longest", "ratio", "judgements left then"], cells))
     are_quick = all(max(took) <= READY_WITHIN_SECONDS and median(took) <= MOST_RATIO * alone for _, took, _ in rows)
     raise SystemExit(0 if are_quick else 1)
 

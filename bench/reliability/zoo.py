@@ -13,8 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from bench.reliability.running_site import RunningSite, distinct_questions, percentile, running_site, seconds
-from bench.reporting import table
+from bench.reliability.running_site import (
+    RunningSite,
+    format_seconds,
+    generate_distinct_questions,
+    percentile,
+    running_site,
+)
+from bench.reporting import format_markdown_table
 from tests.support import bombs
 
 READY_WITHIN_SECONDS = 10.0
@@ -39,21 +45,21 @@ def make_innocent_files(mark: str) -> list[File]:
     ]
 
 
-def zoo(clones: int) -> list[File]:
+def make_hostile_files(clones: int) -> list[File]:
     files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
     return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
 
 
-class Probes:
+class SiteProber:
     def __init__(self, site: RunningSite) -> None:
         self._site = site
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._repeat, args=(path,)) for path in PAGES]
-        self._questions = distinct_questions("zoo ")
+        self._questions = generate_distinct_questions("zoo ")
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.failures: list[str] = []
 
-    def __enter__(self) -> Probes:
+    def __enter__(self) -> SiteProber:
         for thread in self._threads:
             thread.start()
         return self
@@ -72,7 +78,7 @@ class Probes:
                 self.failures.append(f"{path}: status {asked.status}")
 
 
-def order_files(hostile: list[File]) -> Iterator[File]:
+def mix_in_innocent_files(hostile: list[File]) -> Iterator[File]:
     yield from hostile[: len(hostile) // 2]
     yield from make_innocent_files("middle")
     yield from hostile[len(hostile) // 2 :]
@@ -85,7 +91,7 @@ def main() -> None:
     parser.add_argument("--watch", type=float, default=90.0, help="Seconds to look on after the last upload.")
     parser.add_argument("--port", type=int, default=8234)
     given = parser.parse_args()
-    hostile = zoo(given.clones)
+    hostile = make_hostile_files(given.clones)
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
@@ -106,10 +112,10 @@ def main() -> None:
             if reply.status != 202:
                 refused[file[0]] = reply.body["rejected"][0]["error"] if reply.body else f"status {reply.status}"
 
-        with Probes(site) as probes:
+        with SiteProber(site) as probes:
             started = time.monotonic()
             with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploaders:
-                list(uploaders.map(upload, order_files(hostile)))
+                list(uploaders.map(upload, mix_in_innocent_files(hostile)))
             uploaded_after = time.monotonic() - started
             site.wait(lambda: not open_ones.exists(), given.watch)
         documents = {each.source: each for each in Document.objects.filter(collection__slug="zoo")}
@@ -120,20 +126,25 @@ def main() -> None:
 
     times = {name: measure_wait(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
     print(f"{len(hostile)} hostile files uploaded in {uploaded_after:.1f} s; load {os.getloadavg()[0]:.1f}.\n")
-    print(table(["innocent file", "ready after"], [[name, seconds(took)] for name, took in times.items()]) + "\n")
+    print(
+        format_markdown_table(
+            ["innocent file", "ready after"], [[name, format_seconds(took)] for name, took in times.items()]
+        )
+        + "\n"
+    )
     rows = [
-        [f"`{path}`", len(took), *(seconds(percentile(took, p)) for p in (50, 95, 100))]
+        [f"`{path}`", len(took), *(format_seconds(percentile(took, p)) for p in (50, 95, 100))]
         for path, took in probes.seconds.items()
     ]
-    print(table(["page", "asked", "p50", "p95", "max"], rows) + "\n")
+    print(format_markdown_table(["page", "asked", "p50", "p95", "max"], rows) + "\n")
     fates = []
     for name, data in hostile:
         each = documents.get(name)
         how = each.get_status_display() if each else "refused"
         ended = ((each.ingested_at or each.updated_at) - each.created_at).total_seconds() if each else None
         what = f"{each.chunk_count:,} passages" if each and each.ingested_at else each.error if each else refused[name]
-        fates.append([name, f"{len(data):,}", how, seconds(ended), what])
-    print(table(["hostile file", "bytes", "", "after", ""], fates))
+        fates.append([name, f"{len(data):,}", how, format_seconds(ended), what])
+    print(format_markdown_table(["hostile file", "bytes", "", "after", ""], fates))
     for failure in probes.failures:
         print(f"- {failure}")
     are_ready = all(took is not None and took <= READY_WITHIN_SECONDS for took in times.values())

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser
 
 from bench.reporting import Report
-from chat.types import Failed
+from chat.types import FailedEvent
 from core import tracing
 from evaluation.exceptions import UntrustworthyRun
 from evaluation.runs.measurement import measure_reply
@@ -52,7 +52,7 @@ class StageRun:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSpan:
     name: str
     began: float
     within: float = 0.0
@@ -69,17 +69,17 @@ class StageClock:
         self._lock = threading.Lock()
         self._local = threading.local()
 
-    def begin(self, name: str, attributes: dict[str, tracing.Attribute]) -> _Open:
-        return _Open(name, time.thread_time())
+    def begin(self, name: str, attributes: dict[str, tracing.Attribute]) -> _OpenSpan:
+        return _OpenSpan(name, time.thread_time())
 
-    def enter(self, span: _Open) -> _Open:
+    def enter(self, span: _OpenSpan) -> _OpenSpan:
         self._get_stack().append(span)
         return span
 
-    def leave(self, token: _Open) -> None:
+    def leave(self, token: _OpenSpan) -> None:
         self._get_stack().remove(token)
 
-    def end(self, span: _Open, failure: str) -> None:
+    def end(self, span: _OpenSpan, failure: str) -> None:
         taken = time.thread_time() - span.began
         if stack := self._get_stack():
             stack[-1].within += taken
@@ -89,10 +89,10 @@ class StageClock:
     def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
         """Ignore the attributes."""
 
-    def _get_stack(self) -> list[_Open]:
+    def _get_stack(self) -> list[_OpenSpan]:
         if not hasattr(self._local, "stack"):
             self._local.stack = []
-        stack: list[_Open] = self._local.stack
+        stack: list[_OpenSpan] = self._local.stack
         return stack
 
 
@@ -113,7 +113,7 @@ def measure_answer_stages(questions: Sequence[str], collection: str, report: Rep
             reply = async_to_sync(measure_reply)(question, filters)
         finally:
             tracing.set_span_backend(None)
-        if reply.end is None or isinstance(reply.end, Failed):
+        if reply.end is None or isinstance(reply.end, FailedEvent):
             raise UntrustworthyRun(f"The question {question!r} was not answered.")
         if number < WARM_UP:
             continue

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import corpora
 from bench.beir import TestSet, read_corpus, read_queries
-from bench.bulk import NewDocument, clear, index_fingerprint, is_whole, replace_documents, vacuum_tables
+from bench.bulk import NewDocument, clear, compute_index_fingerprint, is_fully_indexed, replace_documents, vacuum_tables
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
@@ -88,13 +88,13 @@ def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> L
         },
     )
     embedder = active_embedder()
-    made_by = index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
+    made_by = compute_index_fingerprint(collection, embedder, LOADING_VERSION, corpus)
     kept = DocumentText.objects.filter(document__collection=collection).values_list("recipe", flat=True)
-    if set(kept) == {made_by} and is_whole(collection, embedder, chunks):
+    if set(kept) == {made_by} and is_fully_indexed(collection, embedder, chunks):
         build_index(embedder)  # An interrupted run may have dropped the index.
         return LoadedCorpus(collection, chunks, corpus.questions, None)
     started = time.perf_counter()
-    draw = corpus.vector_drawer(_embed_samples(corpus, report))
+    draw = corpus.build_vector_generator(_embed_samples(corpus, report))
     clear(collection)
     if not Chunk.objects.exists():
         drop_index(embedder)

@@ -21,7 +21,7 @@ from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from core.database import fetch_rows
 from evaluation.exceptions import UntrustworthyRun
-from evaluation.runs.measurement import search_errors
+from evaluation.runs.measurement import describe_search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import build_exact_distance
@@ -137,18 +137,18 @@ def _time_parts(
     def embed() -> None:
         encode_query(question)
 
-    def lexical() -> None:
+    def rank_by_words() -> None:
         Bm25Ranker(question, filters, plan).rank(DEPTH)
 
-    def vector() -> frozenset[int]:
+    def rank_by_meaning() -> frozenset[int]:
         return frozenset(chunk.chunk_id for chunk in VectorRanker(question, filters, plan).rank(DEPTH).chunks)
 
-    def whole() -> None:
+    def run_whole_search() -> None:
         for stage, milliseconds in _search(question, filters).trace.timings_ms.items():
             if stage not in tuple(Retriever):
                 result.milliseconds.setdefault(stage, []).append(milliseconds)
 
-    parts = {"embed": embed, "lexical": lexical, "vector": vector, "": whole}
+    parts = {"embed": embed, "lexical": rank_by_words, "vector": rank_by_meaning, "": run_whole_search}
     return _take_turns(parts, turn, result)["vector"]  # type: ignore[no-any-return]
 
 
@@ -198,7 +198,7 @@ def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: Bench
 def _search(question: str, filters: SearchFilters) -> SearchResult:
     result = search(question, filters)
     if result.trace.degraded:
-        raise UntrustworthyRun(f"A part of the search did not answer: {search_errors(result.trace)}")
+        raise UntrustworthyRun(f"A part of the search did not answer: {describe_search_errors(result.trace)}")
     return result
 
 

@@ -124,17 +124,17 @@ def measure_streams(
             _run_web_server("" if quoted else model.url) as (process, port),
         ):
             _read(port, ["How heavy is the MX-9901?"], 0.0)
-            with _Watch(process.pid) as watch:
-                before = watch.now()
+            with _ServerMonitor(process.pid) as watch:
+                before = watch.measure_load()
                 readings = _read(port, _make_questions(streams), over_seconds)
-                peak, after = watch.peak(), watch.now()
+                peak, after = watch.peak(), watch.measure_load()
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
             vanished = _disconnect_early(port, _make_questions(streams), over_seconds)
             stopped_seconds = _wait_until_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
-            settled = _Watch(process.pid).now()
+            settled = _ServerMonitor(process.pid).measure_load()
             rows = Answer.objects.filter(collection=collection).values_list("status", flat=True)
             statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
         return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted)
@@ -174,7 +174,7 @@ async def read_all(
 
     async def read(number: int) -> None:
         await asyncio.sleep(number * pause_seconds)
-        await _read_one(port, {"question": questions[number], "collection": collection}, readings[number])
+        await _read_stream(port, {"question": questions[number], "collection": collection}, readings[number])
 
     tasks = [asyncio.create_task(read(number)) for number in range(len(questions))]
     deadline = time.monotonic() + READING_SECONDS
@@ -186,7 +186,7 @@ async def read_all(
     return readings
 
 
-async def _read_one(port: int, asked: dict[str, str], reading: Reading) -> None:
+async def _read_stream(port: int, asked: dict[str, str], reading: Reading) -> None:
     body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
@@ -228,16 +228,16 @@ def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
     return time.monotonic() - started
 
 
-class _Watch:
+class _ServerMonitor:
     """Measures the web server four times a second, while its block runs."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._stop = threading.Event()
         self._loads: list[StreamLoad] = []
-        self._thread = threading.Thread(target=self._look, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._repeat_measurements, name="watch", daemon=True)
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> _ServerMonitor:
         self._thread.start()
         return self
 
@@ -245,7 +245,7 @@ class _Watch:
         self._stop.set()
         self._thread.join()
 
-    def now(self) -> StreamLoad:
+    def measure_load(self) -> StreamLoad:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity "
@@ -262,17 +262,17 @@ class _Watch:
             )
 
     def peak(self) -> StreamLoad:
-        loads = [*self._loads, self.now()]
+        loads = [*self._loads, self.measure_load()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
             max(load.connections for load in loads),
             *(loads[-1].cpu_seconds, loads[-1].database_seconds, loads[-1].readers_seconds),
         )
 
-    def _look(self) -> None:
+    def _repeat_measurements(self) -> None:
         try:
             while not self._stop.wait(0.25):
-                self._loads.append(self.now())
+                self._loads.append(self.measure_load())
         finally:
             connection.close()
 

@@ -6,7 +6,7 @@ A search in it takes as long as in real texts:
 - A passage has words of the whole language and of its topic. So a question of six words matches about the same share of
   the passages (median: a sixth) as questions of public test sets.
 - Vectors are drawn at random, because embedding 100,000 passages takes hours: see
-  :meth:`SyntheticCorpus.vector_drawer`.
+  :meth:`SyntheticCorpus.build_vector_generator`.
 
 The same seed gives the same corpus.
 
@@ -89,12 +89,12 @@ class SyntheticCorpus:
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
             topic = int(random.integers(TOPICS))
-            title = " ".join(self._draw_topical(random, topic, 3)).capitalize()
+            title = " ".join(self._draw_topic_words(random, topic, 3)).capitalize()
             passages = tuple(
                 SyntheticPassage(
                     topic=topic,
-                    heading=" ".join(self._draw_topical(random, topic, 2)).capitalize(),
-                    text=_join_sentences(self._draw_mixed(random, topic, length, TOPICAL_SHARE)),
+                    heading=" ".join(self._draw_topic_words(random, topic, 2)).capitalize(),
+                    text=_join_sentences(self._draw_mixed_words(random, topic, length, TOPICAL_SHARE)),
                 )
                 for length in lengths[start : start + PASSAGES_A_DOCUMENT]
             )
@@ -108,18 +108,18 @@ class SyntheticCorpus:
         random = self._make_generator("questions")
         questions = []
         for place in range(number):
-            words = self._draw_mixed(random, int(random.integers(TOPICS)), 6, 0.5)
+            words = self._draw_mixed_words(random, int(random.integers(TOPICS)), 6, 0.5)
             questions.append(_QUESTIONS[place % len(_QUESTIONS)].format(*words))
         return questions
 
     def samples(self, topic: int, number: int) -> list[str]:
         random = self._make_generator("samples", topic)
         return [
-            _QUESTIONS[place % len(_QUESTIONS)].format(*self._draw_mixed(random, topic, 6, 0.5))
+            _QUESTIONS[place % len(_QUESTIONS)].format(*self._draw_mixed_words(random, topic, 6, 0.5))
             for place in range(number)
         ]
 
-    def vector_drawer(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
+    def build_vector_generator(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
         """Return a function that draws a unit vector for the topic of each passage, shape (topics, width).
 
         The drawn vectors have near neighbours, like vectors of real texts. A vector index cannot search vectors with
@@ -160,14 +160,14 @@ class SyntheticCorpus:
         random = self._make_generator("topics")
         return [random.choice(np.arange(COMMONEST, VOCABULARY), TOPIC_WORDS, replace=False) for _ in range(TOPICS)]
 
-    def _draw_topical(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
+    def _draw_topic_words(self, random: np.random.Generator, topic: int, number: int) -> list[str]:
         places = np.searchsorted(_TOPIC_LAW, random.random(number))
         return [self.vocabulary[place] for place in self._topics[topic][places]]
 
-    def _draw_mixed(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
+    def _draw_mixed_words(self, random: np.random.Generator, topic: int, number: int, share: float) -> list[str]:
         topical = round(share * number)
         common = np.searchsorted(_LAW, random.random(number - topical))
-        words = [*self._draw_topical(random, topic, topical), *(self.vocabulary[place] for place in common)]
+        words = [*self._draw_topic_words(random, topic, topical), *(self.vocabulary[place] for place in common)]
         return [words[place] for place in random.permutation(number)]
 
     def _make_generator(self, *purpose: str | int) -> np.random.Generator:

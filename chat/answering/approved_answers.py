@@ -19,7 +19,7 @@ from pgvector.django import CosineDistance
 
 from chat.answering.checking.citations import find_markers
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource
-from chat.types import AnswerDraft, AnswerState, Approval, Completed, ContextSource, VerifiedCitation
+from chat.types import AnswerDraft, AnswerState, Approval, CompletedEvent, ContextSource, VerifiedCitation
 from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
@@ -58,7 +58,7 @@ def split_text(text: str) -> Iterator[str]:
 
 def find_approved_answer(
     question: str, filters: SearchFilters, history: Sequence[Turn] = ()
-) -> tuple[AnswerDraft, Completed] | None:
+) -> tuple[AnswerDraft, CompletedEvent] | None:
     """Return the approved answer to the question, if the user may read all of its sources; else None.
 
     If a source has changed, the answer is flagged and not returned. If the database fails, the result is None.
@@ -151,7 +151,7 @@ def find_quote_offset(source: ApprovedSource) -> int | None:
 
 def _build_answer(
     approved: ApprovedAnswer, question: str, sources: tuple[ContextSource, ...], likeness: float
-) -> tuple[AnswerDraft, Completed]:
+) -> tuple[AnswerDraft, CompletedEvent]:
     blocks = {source.marker: source.block for source in sources}
     citations = tuple(
         VerifiedCitation(
@@ -179,7 +179,7 @@ def _build_answer(
     evidence = {"likeness": round(likeness, 4)}
     return (
         AnswerDraft(question, sources, context, trace, evidence=evidence, generator=NAME),
-        Completed(
+        CompletedEvent(
             text=approved.text,
             citations=citations,
             generator=NAME,

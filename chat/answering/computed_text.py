@@ -76,7 +76,7 @@ class _Writer:
     def __init__(self, result: TableResult, get_marker: Callable[[ResultRow], str]) -> None:
         self._result = result
         self._marker_of = get_marker
-        self._shares = {at for at in range(1, len(result.columns)) if self._is_share(at)}
+        self._shares = {at for at in range(1, len(result.columns)) if self._is_proportion_column(at)}
 
     def write(self) -> list[str]:
         match self._result.operation:
@@ -200,7 +200,7 @@ class _Writer:
     def _show_cell(self, row: ResultRow, at: int) -> str:
         return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
-    def _is_share(self, at: int) -> bool:
+    def _is_proportion_column(self, at: int) -> bool:
         if not _SHARES & set(split_name(self._result.columns[at])):
             return False
         numbers = [read_quantity(row.cells[at].text) for row in self._result.rows if row.cells[at].text]

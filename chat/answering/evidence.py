@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.answering.checking.verification import is_foreign
+from chat.answering.checking.verification import is_in_other_language
 from chat.answering.checking.words import compute_stem_weight, find_stem_set, find_stems
 from chat.answering.units import QuotableUnit, build_text_to_encode, find_quotable_units
 from chat.types import ContextSource
@@ -95,7 +95,7 @@ class Evidence:
         return self.probability >= (ANSWERABLE_BY_WORDS if self.by_words else ANSWERABLE)
 
     @property
-    def is_near(self) -> bool:
+    def is_near_question(self) -> bool:
         return self.by_words or self.probability >= NEAR
 
     @property
@@ -116,7 +116,7 @@ def estimate_evidence(
     }
     cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _find_cosine(each)) is not None}
     features = {"coverage": max(coverage.values())}
-    if any(_is_given(by_id.get(each.block.best.chunk_id)) for each in sources):
+    if any(_has_given_question(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
     if calibration is None or not cosines:
         return Evidence(_compute_probability(features, WEIGHTS_OF_WORDS), features, True, {})
@@ -128,7 +128,7 @@ def estimate_evidence(
     features["closeness"] = max(closeness.values(), default=0.0)
     if find_unknown_names(trace, sources):
         features["unknown_name"] = 1.0
-    foreign = _find_foreign(trace.query, sources) if calibration.across_languages else frozenset()
+    foreign = _find_sources_in_other_language(trace.query, sources) if calibration.across_languages else frozenset()
     # If a passage in the question's language is close enough, passages in another language count only if they are
     # closer.
     own = max((near for marker, near in closeness.items() if marker not in foreign), default=0.0)
@@ -162,18 +162,18 @@ def _compute_probability(features: Mapping[str, float], weights: Mapping[str, fl
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-def _find_foreign(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
-    return frozenset(source.marker for source in sources if is_foreign(source, question))
+def _find_sources_in_other_language(question: str, sources: Sequence[ContextSource]) -> frozenset[int]:
+    return frozenset(source.marker for source in sources if is_in_other_language(source, question))
 
 
-def _is_given(candidate: Candidate | None) -> bool:
+def _has_given_question(candidate: Candidate | None) -> bool:
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
 def find_unknown_names(trace: SearchTrace, sources: Sequence[ContextSource]) -> list[str]:
     """Return the names in the question that no searched document contains, not even in a similar spelling."""
     unknown = {word.lower() for retriever in trace.retrievers for word in retriever.unknown_words}
-    is_foreign = bool(sources) and len(_find_foreign(trace.query, sources)) == len(sources)
+    is_foreign = bool(sources) and len(_find_sources_in_other_language(trace.query, sources)) == len(sources)
     capitals_are_names = bool(detect_language(trace.query)) and not is_foreign
     start, end = _find_asking_clause(trace.query)
     found = [word for word in _WORD.finditer(trace.query, start, end) if word[0].lower() in unknown]
@@ -240,9 +240,9 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
     if max(shares):
         # If the best score is shared by units of several blocks, only the units of the first block are compared,
         # because a section names its subject first.
-        asked = _count_stretches(question)
+        asked = _count_ngrams(question)
         alike = [unit for unit in first if unit.block == first[0].block]
-        return max(alike, key=lambda unit: (asked & _count_stretches(strip_markup(unit.text, all_links=True))).total())
+        return max(alike, key=lambda unit: (asked & _count_ngrams(strip_markup(unit.text, all_links=True))).total())
     if not by_meaning:
         return first[0]
     first = first[:MOST_COMPARED]
@@ -263,6 +263,6 @@ def _compute_weights(question: str, texts: Sequence[AbstractSet[str]]) -> list[f
     return [round(sum(weights[stem] for stem in sorted(weights.keys() & text)), 6) for text in texts]
 
 
-def _count_stretches(text: str) -> Counter[str]:
+def _count_ngrams(text: str) -> Counter[str]:
     plain = f" {' '.join(_WORD.findall(text.lower()))} "
     return Counter(plain[at : at + 4] for at in range(len(plain) - 3))

@@ -17,7 +17,7 @@ from chat.answering.results import (
 )
 from chat.answering.units import QuotableUnit, UnitKind
 from chat.exceptions import NoAnswer
-from chat.types import Alternative, ContextSource, VerifiedCitation
+from chat.types import AlternativePassage, ContextSource, VerifiedCitation
 from core.tracing import span
 from retrieval.text.block import BlockKind
 
@@ -35,7 +35,7 @@ class Quotation:
     text: str
     citations: tuple[VerifiedCitation, ...]
     is_row: bool
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[AlternativePassage, ...]
 
 
 @span("composition")
@@ -52,7 +52,7 @@ def quote_documents(question: str, results: Sequence[ContextSource], evidence: E
         raise NoAnswer
     excerpt, unit = first
     text = render_excerpt(excerpt)
-    alternatives: list[Alternative] = []
+    alternatives: list[AlternativePassage] = []
     if "given" not in evidence.features:
         whole = build_whole_passage(question, excerpt)
         alternatives += [whole] if whole is not None else []

@@ -5,7 +5,7 @@ import re
 from django.utils.translation import gettext as _
 
 from chat.types import (
-    Completed,
+    CompletedEvent,
 )
 from retrieval.models import Collection
 from retrieval.text.word_lists import fill_in
@@ -17,7 +17,7 @@ _COURTESY = re.compile(fill_in(r"\W*(?:<courtesies>\b\W*){1,5}", "questions"), r
 MOST_NAMES = 4
 
 
-def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
+def answer_greeting(message: str, filters: SearchFilters) -> CompletedEvent | None:
     """Return the answer to a greeting or thanks; None for other messages."""
     if not _COURTESY.fullmatch(message):
         return None
@@ -26,4 +26,4 @@ def answer_greeting(message: str, filters: SearchFilters) -> Completed | None:
     text = _("Hello! Ask a question: this site answers from its documents, and names the place.")
     if shown:
         text += " " + _("There are documents in: %(collections)s.") % {"collections": shown}
-    return Completed(text, (), generator="")
+    return CompletedEvent(text, (), generator="")

@@ -43,7 +43,7 @@ _OF_TWO = (
 
 
 @dataclass(slots=True)
-class Tried:
+class ModelTrialResult:
     """The results of a language model's trial.
 
     If the trial ended early, ``error`` is the reason, and the fields of later steps are None.
@@ -57,9 +57,9 @@ class Tried:
     error: str = ""
 
 
-def run_model_trial(model: LanguageModel) -> Tried:
+def run_model_trial(model: LanguageModel) -> ModelTrialResult:
     """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
-    tried = Tried()
+    tried = ModelTrialResult()
     try:
         async_to_sync(_answer)(_build_client(model), tried)
         tried.uses_functions = try_model(model)
@@ -68,7 +68,7 @@ def run_model_trial(model: LanguageModel) -> Tried:
     return tried
 
 
-async def _answer(client: CompletionClient, tried: Tried) -> None:
+async def _answer(client: CompletionClient, tried: ModelTrialResult) -> None:
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -107,7 +107,7 @@ def try_model(model: LanguageModel) -> bool:
     """Try whether the model calls functions correctly, and store the result. Raises: ModelFailed."""
     trial, _ = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
-        passed = async_to_sync(_calls_rightly)(_build_client(model))
+        passed = async_to_sync(_can_call_functions)(_build_client(model))
     except ModelFailed as error:
         logger.warning("%s could not be tried: %s", trial.model, error)
         trial.delete()
@@ -125,7 +125,7 @@ def _build_client(model: LanguageModel) -> CompletionClient:
         raise ModelFailed(f"The API key of {model.name} cannot be read. {error}") from error
 
 
-async def _calls_rightly(client: CompletionClient) -> bool:
+async def _can_call_functions(client: CompletionClient) -> bool:
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TABLE}]
     said, calls = await _complete(client, messages)
     try:
@@ -140,7 +140,7 @@ async def _calls_rightly(client: CompletionClient) -> bool:
         "tool_call_id": call.id,
         "content": quote_result("17 pumps weigh more than 2 kg.", [], 100),
     }
-    called = {"role": "assistant", "content": "", "tool_calls": [call.to_sent_call()]}
+    called = {"role": "assistant", "content": "", "tool_calls": [call.to_openai_format()]}
     said, calls = await _complete(client, [*messages, called, result])
     if "17" not in said or calls:
         return False

@@ -4,11 +4,11 @@ from django.utils.translation import gettext as _
 
 from chat.types import (
     AnswerDraft,
-    Verified,
+    VerificationResult,
 )
 
 
-def find_doubts_of_answer(verified: Verified, draft: AnswerDraft) -> list[str]:
+def find_doubts_of_answer(verified: VerificationResult, draft: AnswerDraft) -> list[str]:
     """Return warnings to show beside a model's answer; empty if it is complete and its sources support it."""
     doubts = []
     if draft.looped:

@@ -17,7 +17,7 @@ from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
 from chat.exceptions import NoAnswer
-from chat.types import AnswerDraft, AnswerToken, Usage, Withdrawn
+from chat.types import AnswerDraft, AnswerToken, Usage, WithdrawnEvent
 from core import deadline
 from core.breaker import Breaker
 from core.exceptions import ModelFailed
@@ -83,8 +83,8 @@ class OpenAICompatibleGenerator:
 
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
-    ) -> AsyncGenerator[AnswerToken | Withdrawn, None]:
-        """Yield the answer in pieces. Withdrawn means that a reader must remove all pieces before it.
+    ) -> AsyncGenerator[AnswerToken | WithdrawnEvent, None]:
+        """Yield the answer in pieces. WithdrawnEvent means that a reader must remove all pieces before it.
 
         ``history`` is ordered oldest first. The draft gets the usage, the function calls and the model's text. Raises:
         NoAnswer, ModelFailed, AnswerWithheld.
@@ -109,7 +109,7 @@ class OpenAICompatibleGenerator:
         output = AnswerStream(prompt, draft.question, sources, history, _encode)
         known = [source.block.content for source in sources]
         messages: list[Mapping[str, object]] = [*prompt.messages]
-        ends_at = self._compute_end()
+        ends_at = self._compute_deadline()
         dialogue = None
         if tables is not None:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
@@ -119,7 +119,7 @@ class OpenAICompatibleGenerator:
                     output = AnswerStream(prompt, draft.question, draft.sources, history, _encode)
                     if dialogue is not None:
                         dialogue.output = output
-                    yield Withdrawn()
+                    yield WithdrawnEvent()
                 elif shown := output.feed(piece):
                     yield _build_token(output, shown)
                 if output.is_looping:
@@ -163,7 +163,7 @@ class OpenAICompatibleGenerator:
             messages += await dialogue.run(said, calls)
             spent, calls = draft.usage or _NOTHING, None
 
-    def _compute_end(self) -> float:
+    def _compute_deadline(self) -> float:
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 

@@ -22,20 +22,20 @@ from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import locate_quotations
 from chat.answering.refusal import build_refusal
-from chat.answering.sources import find_asked_rows, find_sources, find_tables, render_computed
+from chat.answering.sources import find_rows_named_in_question, find_sources, find_tables, render_computed
 from chat.exceptions import AnswerWithheld, NoAnswer
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import list_instructions
 from chat.types import (
-    Alternative,
+    AlternativePassage,
     AnswerDraft,
     AnswerEvent,
     AnswerState,
     AnswerToken,
-    Completed,
-    Failed,
-    Verified,
-    Withdrawn,
+    CompletedEvent,
+    FailedEvent,
+    VerificationResult,
+    WithdrawnEvent,
 )
 from core.exceptions import ModelFailed
 from core.metrics import start_at_zero
@@ -64,9 +64,10 @@ async def answer_question(
     instructions: str | None = None,
     tried: TriedQuestions | None = None,
 ) -> AsyncGenerator[AnswerEvent, None]:
-    """Yield the events of one answer: AnswerDraft, AnswerTokens, then Completed; or Failed at any point, as the last.
+    """Yield the events of one answer: AnswerDraft, AnswerTokens, then CompletedEvent.
 
-    The joined tokens are the completed text, unless the model failed: then Completed contains a replacement.
+    At any point, FailedEvent can come as the last. The joined tokens are the completed text, unless
+    the model failed: then CompletedEvent contains a replacement.
 
     - ``history``: earlier turns of the conversation, oldest first.
     - ``subject``: the visitor, for whom an experiment may choose a search profile. Empty: the published profile.
@@ -86,19 +87,19 @@ async def answer_question(
         yield completed
         return
 
-    def search_sources() -> _Searched:
+    def search_sources() -> _SearchOutcome:
         # An instruction that was refused earlier must not reach the model as part of the conversation.
         turns = [turn for turn in history if not find_instruction(turn.question)]
         draft = find_sources(question, filters, method, turns, subject, profile, tried)
         evidence = _estimate_confidence(draft, is_follow_up=bool(turns))
-        return _Searched(draft, evidence, _choose_generator(draft, model, without_model, instructions), turns)
+        return _SearchOutcome(draft, evidence, _choose_generator(draft, model, without_model, instructions), turns)
 
     try:
         found = await in_thread(search_sources)
     except (InvalidQuery, SearchUnavailable) as error:
         if isinstance(error, SearchUnavailable):
             logger.error("A question could not be searched: %s", error)
-        yield Failed(str(error))
+        yield FailedEvent(str(error))
         return
     draft, evidence, generator = found.draft, found.evidence, found.generator
     yield draft
@@ -128,7 +129,7 @@ async def answer_question(
 
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
-) -> tuple[AnswerDraft | None, Completed] | None:
+) -> tuple[AnswerDraft | None, CompletedEvent] | None:
     """Return the answer to a text that needs no search; None if a search is needed.
 
     The first value is the draft of an approved answer; it is None for an instruction or a greeting.
@@ -137,14 +138,14 @@ def _answer_at_once(
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
         text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
-        return None, Completed(text, (), generator="", state=AnswerState.NOTHING)
+        return None, CompletedEvent(text, (), generator="", state=AnswerState.NOTHING)
     if greeting := answer_greeting(question, filters):
         return None, greeting
     return find_approved_answer(question, filters, history) if use_approved else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Searched:
+class _SearchOutcome:
     """The state of an answer after the search.
 
     ``generator`` is the language model that writes the answer; if it is None, the answer quotes documents.
@@ -226,7 +227,7 @@ async def _ask_model(
     text = ""
     markers: list[Marker] = []
     async for token in generator.compose(draft, history, tables):
-        if isinstance(token, Withdrawn):
+        if isinstance(token, WithdrawnEvent):
             text, markers = "", []
             yield token
             yield draft
@@ -259,7 +260,7 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
     )
 
 
-def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
+def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> CompletedEvent:
     """Return the answer that quotes a document, or that was computed over a table. Raises: NoAnswer.
 
     Table rows that fit the question may become the draft's sources.
@@ -268,21 +269,21 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> Completed:
         # A model gets blocks merged from several results; a quotation needs each result by itself.
         draft.sources = draft.results
         quotation = quote_documents(draft.question, draft.results, evidence)
-        rows = find_asked_rows(draft, quotation.citations[0].passage) if quotation.is_row else None
+        rows = find_rows_named_in_question(draft, quotation.citations[0].passage) if quotation.is_row else None
         if rows is None:
             return _complete_answer(
-                draft, quotation.text.strip(), Verified(quotation.citations), quotation.alternatives
+                draft, quotation.text.strip(), VerificationResult(quotation.citations), quotation.alternatives
             )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
     # A comparison of words cannot show whether a computed value is right.
-    return _complete_answer(draft, text, Verified(verify_citations(text, draft.sources).citations))
+    return _complete_answer(draft, text, VerificationResult(verify_citations(text, draft.sources).citations))
 
 
 def _complete_answer(
-    draft: AnswerDraft, text: str, verified: Verified, alternatives: Sequence[Alternative] = ()
-) -> Completed:
-    return Completed(
+    draft: AnswerDraft, text: str, verified: VerificationResult, alternatives: Sequence[AlternativePassage] = ()
+) -> CompletedEvent:
+    return CompletedEvent(
         text=text,
         citations=locate_quotations(verified.citations),
         generator=draft.generator,

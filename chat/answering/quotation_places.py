@@ -9,7 +9,7 @@ from typing import TypeVar
 from django.db import DatabaseError
 
 from chat.types import (
-    Alternative,
+    AlternativePassage,
     VerifiedCitation,
 )
 from core.database import fetch_rows
@@ -19,7 +19,7 @@ from retrieval.types import Passage
 logger = logging.getLogger(__name__)
 
 
-Quoted = TypeVar("Quoted", VerifiedCitation, Alternative)
+Quoted = TypeVar("Quoted", VerifiedCitation, AlternativePassage)
 
 
 def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:

@@ -24,7 +24,7 @@ _FIND = """
 """
 
 
-class Quoted(Protocol):
+class QuotedRow(Protocol):
     """Protocol of rows with a quote. ``text_version`` is the document version that last contained it, or empty."""
 
     document_id: int | None
@@ -46,7 +46,7 @@ class FoundQuote:
     has_same_words: bool = False
 
 
-def find_quotes(quoted: Sequence[Quoted]) -> list[FoundQuote]:
+def find_quotes(quoted: Sequence[QuotedRow]) -> list[FoundQuote]:
     """Return for each quote whether the current text of its document contains it. This takes at most one query."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:
@@ -88,7 +88,7 @@ _GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class NearPlace:
+class SimilarText:
     """The words in the current text of a document that are most similar to a quote.
 
     ``text`` begins at ``start`` in the document.
@@ -102,16 +102,16 @@ class NearPlace:
         return self.start + len(self.text)
 
 
-class QuotedInSection(Quoted, Protocol):
+class QuotedInSection(QuotedRow, Protocol):
     section: str
 
 
-def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None]:
+def find_similar_texts(quoted: Sequence[QuotedInSection]) -> list[SimilarText | None]:
     """Return for each quote the most similar words in the current text of its document; None if there are none.
 
     This takes at most one query.
     """
-    found: list[list[NearPlace]] = [[] for _ in quoted]
+    found: list[list[SimilarText]] = [[] for _ in quoted]
     if not quoted:
         return []
     rows = fetch_rows(
@@ -119,11 +119,11 @@ def find_near_places(quoted: Sequence[QuotedInSection]) -> list[NearPlace | None
         [[each.document_id for each in quoted], [each.quote for each in quoted], [each.section for each in quoted]],
     )
     for number, content, start in rows:
-        found[number - 1].append(NearPlace(content, start))
+        found[number - 1].append(SimilarText(content, start))
     return [choose_nearest(each.quote, places) for each, places in zip(quoted, found, strict=True)]
 
 
-def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | None:
+def choose_nearest(quote: str, passages: Sequence[SimilarText]) -> SimilarText | None:
     """Return the sentences whose words are most similar to the quote; None if all are below LEAST_LIKENESS."""
     wanted = Counter(quote.lower().split())
     best, most = None, LEAST_LIKENESS
@@ -133,19 +133,19 @@ def choose_nearest(quote: str, passages: Sequence[NearPlace]) -> NearPlace | Non
             total = words.total() + wanted.total()
             likeness = 2 * (words & wanted).total() / total if total else 0.0
             if likeness > most:
-                best, most = NearPlace(passage.text[start:end], passage.start + start), likeness
+                best, most = SimilarText(passage.text[start:end], passage.start + start), likeness
     return best
 
 
-def _join_neighbours(passages: Sequence[NearPlace]) -> list[NearPlace]:
-    joined: list[NearPlace] = []
+def _join_neighbours(passages: Sequence[SimilarText]) -> list[SimilarText]:
+    joined: list[SimilarText] = []
     for passage in passages:
         last = joined[-1] if joined else None
         if last is None or passage.start > last.end + _GAP:
             joined.append(passage)
         elif passage.end > last.end:
             between = " " * (passage.start - last.end)
-            joined[-1] = NearPlace(last.text + between + passage.text[max(0, last.end - passage.start) :], last.start)
+            joined[-1] = SimilarText(last.text + between + passage.text[max(0, last.end - passage.start) :], last.start)
     return joined
 
 

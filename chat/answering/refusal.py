@@ -15,8 +15,8 @@ from chat.answering.units import QuotableUnit
 from chat.types import (
     AnswerDraft,
     AnswerState,
-    Choice,
-    Completed,
+    CompletedEvent,
+    QuestionChoice,
 )
 from core.read_once import read_once
 from retrieval.search.understanding.spelling import suggest_questions
@@ -27,24 +27,24 @@ logger = logging.getLogger(__name__)
 
 
 @read_once()
-def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> Completed:
+def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> CompletedEvent:
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()
-    if draft.table is not None and not (evidence.is_near or draft.table.conditions or draft.table.sorted_by):
+    if draft.table is not None and not (evidence.is_near_question or draft.table.conditions or draft.table.sorted_by):
         # If the sources are not near the question, the draft's table is shown only if the question filters or sorts
         # its rows.
         draft.table = None
     if draft.table is not None:
         closest = _("The documents may not answer this. This table comes closest:")
         text = f"{closest} {draft.table.summary}"
-    elif evidence.is_near:
+    elif evidence.is_near_question:
         text = _("The documents may not answer this. These passages come closest:")
     else:
         text = _("The documents do not answer this question.")
-    is_near = evidence.is_near or draft.table is not None
+    is_near = evidence.is_near_question or draft.table is not None
     found = list(build_excerpts(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
         # In this case the page shows only titles, so one passage of each document is enough.
@@ -52,7 +52,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))
         found = list(first_of.values())
-    return Completed(
+    return CompletedEvent(
         text=text,
         citations=(),
         state=AnswerState.CLOSEST if is_near else AnswerState.NOTHING,
@@ -60,5 +60,5 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         notice=" ".join(draft.notices),
         usage=draft.usage,
         alternatives=locate_quotations(build_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
-        choices=tuple(Choice(other, other) for other in meant),
+        choices=tuple(QuestionChoice(other, other) for other in meant),
     )

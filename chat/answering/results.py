@@ -9,7 +9,7 @@ from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, l
 from chat.answering.excerpt_markdown import render_excerpt
 from chat.answering.excerpts import Excerpt, cut_excerpt
 from chat.answering.units import QuotableUnit, find_sections
-from chat.types import Alternative, ContextSource
+from chat.types import AlternativePassage, ContextSource
 from retrieval.text.markup import strip_markup
 from retrieval.text.sentences import split_sentences
 
@@ -74,7 +74,7 @@ def build_excerpts(
         yield excerpt, unit
 
 
-def build_whole_passage(question: str, excerpt: Excerpt) -> Alternative | None:
+def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage | None:
     """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None."""
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
@@ -94,7 +94,7 @@ def find_snippet(question: str, text: str) -> str:
     return max(sentences, key=lambda each: len(asked & find_stem_set(strip_markup(each, all_links=True))), default="")
 
 
-def build_alternative(excerpt: Excerpt, unit: QuotableUnit) -> Alternative:
+def build_alternative(excerpt: Excerpt, unit: QuotableUnit) -> AlternativePassage:
     block = excerpt.source.block
     text = render_excerpt(excerpt, is_cited=False)
-    return Alternative(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)
+    return AlternativePassage(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)

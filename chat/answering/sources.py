@@ -8,7 +8,7 @@ from django.db import DatabaseError
 from chat.answering.checking.citations import escape_markers
 from chat.answering.computed_text import MOST_ROWS, render_result
 from chat.exceptions import TablesUnavailable
-from chat.types import AnswerDraft, Asked, ContextSource
+from chat.types import AnswerDraft, ContextSource, TableReply
 from core.database import limit_statements
 from core.threads import in_thread
 from core.tracing import annotate, span
@@ -37,7 +37,9 @@ def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource
     return number_blocks([*rows, *others])
 
 
-def find_asked_rows(draft: AnswerDraft, passage: Passage) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
+def find_rows_named_in_question(
+    draft: AnswerDraft, passage: Passage
+) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
     """Return the rows that the question names in the table of ``passage``, and the sources with these rows first.
 
     Return None if there are no such rows, or if the database fails.
@@ -97,14 +99,14 @@ class TablesOfQuestion:
         self._language = language
         self._passages = [passage for source in sources for passage in source.block.passages]
 
-    async def ask(self, question: str) -> Asked | None:
+    async def ask(self, question: str) -> TableReply | None:
         """Compute the answer to a question over the tables; None if the question is unclear.
 
         Raises: TablesUnavailable.
         """
         return await in_thread(self._ask, question)
 
-    def _ask(self, question: str) -> Asked | None:
+    def _ask(self, question: str) -> TableReply | None:
         try:
             with limit_statements(STATEMENT_SECONDS):
                 candidates = find_candidate_tables(question, self._filters, self._passages)
@@ -116,7 +118,7 @@ class TablesOfQuestion:
             logger.warning("No table was computed for the language model: %s", error)
             raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
         text = f"{escape_markers(result.caption)}\n{render_computed(result, self.sources, self._language)}"
-        return Asked(text, find_row_sources(result, self.sources), result.document_id)
+        return TableReply(text, find_row_sources(result, self.sources), result.document_id)
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:

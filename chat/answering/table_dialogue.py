@@ -36,7 +36,7 @@ class TableDialogue:
         The first message repeats the model's reply: its text ``said`` and the calls. Each of the others has the result
         of a call. Raises: ModelFailed.
         """
-        sent = [call.to_sent_call() for call in calls]
+        sent = [call.to_openai_format() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
             told = await self._run(call)
@@ -59,5 +59,5 @@ class TableDialogue:
         except TimeoutError as error:
             raise ModelFailed("The tables did not answer the model within its time.") from error
         self._draft.calls.append(TracedCall(call.arguments, found.text[:LONGEST_TRACED], found.document_id))
-        self.output.admit(found.sources)
+        self.output.add_sources(found.sources)
         return quote_result(found.text, [source.marker for source in found.sources], self._room_tokens)

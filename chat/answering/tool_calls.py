@@ -88,7 +88,7 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def to_sent_call(self) -> SentCall:
+    def to_openai_format(self) -> SentCall:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
@@ -110,14 +110,14 @@ class CallsOfRound:
     def add(self, pieces: Iterable[CallPiece]) -> None:
         for piece in pieces:
             call = self._open.get(piece.index)
-            if call is None or _begins_another(call, piece):
+            if call is None or _is_new_call(call, piece):
                 call = self._open[piece.index] = Call(piece.id or f"call_{len(self._calls) + 1}", piece.name)
                 self._calls.append(call)
             call.name = call.name or piece.name
             call.arguments += piece.arguments[: LONGEST_ARGUMENTS + 1 - len(call.arguments)]
 
 
-def _begins_another(call: Call, piece: CallPiece) -> bool:
+def _is_new_call(call: Call, piece: CallPiece) -> bool:
     return bool(piece.name) and piece.id not in ("", call.id) and _parse_object(call.arguments) is not None
 
 

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from chat.answering.checking.citations import Marker, find_markers
 from chat.api.openai_types import (
     Annotation,
+    AskResponseFields,
     ChunkBody,
     CitedPart,
     CompletionBody,
@@ -17,7 +18,6 @@ from chat.api.openai_types import (
     CompletionUsage,
     DeltaBody,
     Envelope,
-    FieldsOfAsk,
     MessageBody,
     UrlCitation,
 )
@@ -70,7 +70,7 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        """Return the whole completion. ``answer`` is the result of `chat.streaming.payloads.build_completed`."""
+        """Return the whole completion. ``answer`` is what `payloads.build_completed_payload` returns."""
         answer, sources = number_in_order(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
@@ -127,7 +127,7 @@ class ChatCompletion:
     def _build_envelope(self, kind: str) -> Envelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> FieldsOfAsk:
+    def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> AskResponseFields:
         """Return the fields of the endpoint `ask`, renamed if their name has another meaning for OpenAI's clients."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {

@@ -85,7 +85,9 @@ class CompletionsView(OpenAIView):
             )
         answer = finish_answer(answer, request.user)
         return Response(
-            completion.build_completion(payloads.build_completed(answer, answer.citations.all()), answer.sources)
+            completion.build_completion(
+                payloads.build_completed_payload(answer, answer.citations.all()), answer.sources
+            )
         )
 
 

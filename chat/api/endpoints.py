@@ -139,7 +139,7 @@ class AskView(AskersView):
             response: HttpResponseBase = event_stream(answer, request)
         else:
             answer = finish_answer(answer, request.user)
-            response = Response(payloads.build_completed(answer, answer.citations.all()))
+            response = Response(payloads.build_completed_payload(answer, answer.citations.all()))
         response["Answer-Id"], response["Conversation-Id"] = str(answer.pk), str(answer.conversation_id)
         return response
 
@@ -231,7 +231,7 @@ class StopView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Stop the writing of an answer; the text so far is kept. A finished answer does not change."""
-        if rights.may_act_on_all(request.user):
+        if rights.may_change_all_answers(request.user):
             answer = get_object_or_404(Answer, pk=answer_id)
         else:
             answer = get_own_answer(request, answer_id)

@@ -292,7 +292,7 @@ def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
 def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
     _asked, answer = begin_requested_answer(request, arguments)
     answer = finish_answer(answer, request.user)
-    told = payloads.build_completed(answer, answer.citations.all())
+    told = payloads.build_completed_payload(answer, answer.citations.all())
 
     def build_address(place: CitationPayload | AlternativePayload) -> str:
         return _build_passage_address(request, place["document"]["id"], place["start"], place["end"])

@@ -46,7 +46,7 @@ def build_error_response(exception: Exception, context: Any) -> Response:
         case Throttled():
             code = "rate_limit_exceeded"
         case ValidationError():
-            param, found = _find_first(exception.detail)
+            param, found = _find_first_error(exception.detail)
             message, code = f"{param}: {found}" if param else str(found), getattr(found, "code", "")
         case APIException():
             code = str(exception.get_codes())
@@ -65,13 +65,13 @@ def choose_error_type(status_code: int) -> str:
     return "server_error" if status_code >= status.HTTP_500_INTERNAL_SERVER_ERROR else "invalid_request_error"
 
 
-def _find_first(detail: Any, path: str = "") -> tuple[str, Any]:
+def _find_first_error(detail: Any, path: str = "") -> tuple[str, Any]:
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
         step = f"[{name}]" if isinstance(name, int) else f".{name}" if path else str(name)
-        return _find_first(inner, path if name == "non_field_errors" else path + step)
+        return _find_first_error(inner, path if name == "non_field_errors" else path + step)
     if isinstance(detail, list):
         position = next(at for at, inner in enumerate(detail) if inner)
         inner = detail[position]
-        return _find_first(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
+        return _find_first_error(inner, f"{path}[{position}]") if isinstance(inner, dict) else (path, inner)
     return path, detail

@@ -112,7 +112,7 @@ class Envelope(TypedDict):
     model: str
 
 
-class FieldsOfAsk(AnswerPayload):
+class AskResponseFields(AnswerPayload):
     """The fields that the site's endpoint `ask` returns, under names that OpenAI's protocol does not use."""
 
     question_choices: list[ChoicePayload]
@@ -120,7 +120,7 @@ class FieldsOfAsk(AnswerPayload):
     ignored: list[str]
 
 
-class CompletionBody(Envelope, FieldsOfAsk):
+class CompletionBody(Envelope, AskResponseFields):
     choices: list[CompletionChoice]
     usage: CompletionUsage
 

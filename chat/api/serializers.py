@@ -237,9 +237,9 @@ def _serialize_saved_answer(answer: Answer, *, is_withheld: bool) -> dict[str, o
     feedback = getattr(answer, "feedback", None)
     return {
         **(
-            payloads.build_completed(shell, [])
+            payloads.build_completed_payload(shell, [])
             if is_withheld
-            else payloads.build_completed(answer, answer.citations.all())
+            else payloads.build_completed_payload(answer, answer.citations.all())
         ),
         "question": answer.question,
         "status": answer.status,

@@ -31,11 +31,11 @@ def get_withheld_message() -> str:
     return _("This answer came from documents that you may no longer read.")
 
 
-def may_read_all(user: AnyUser) -> bool:
+def may_read_all_answers(user: AnyUser) -> bool:
     return is_staff_with(user, "chat.view_answer")
 
 
-def may_act_on_all(user: AnyUser) -> bool:
+def may_change_all_answers(user: AnyUser) -> bool:
     return is_staff_with(user, "chat.change_answer")
 
 
@@ -73,7 +73,7 @@ class Rights:
 
 def find_rights(user: AnyUser) -> Rights:
     readable = list_readable_collections(user)
-    reads_all = may_read_all(user)
+    reads_all = may_read_all_answers(user)
     reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
     return Rights(readable, find_readers(readable, user), reads_all, reads_deleted)
 
@@ -123,10 +123,10 @@ def find_documents_behind(answer: Answer) -> frozenset[int]:
     return frozenset(answer.source_documents) | list_documents(answer.quoted_places)
 
 
-def explain_answer(user: AnyUser, answer: Answer) -> Reason:
+def explain_answer_access(user: AnyUser, answer: Answer) -> Reason:
     """Return whether ``user`` may read the answer in its conversation, with the rule that decides this."""
     owner = answer.conversation.owner
-    if (owner is None or owner != user) and not may_read_all(user):
+    if (owner is None or owner != user) and not may_read_all_answers(user):
         whose = owner or _("a visitor")
         rule = _("The conversation belongs to %s, and the account may not view the answers of others.") % whose
         return Reason(
@@ -157,7 +157,7 @@ def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
     hidden = Document.objects.exclude(collection__in=rights.collections)
     if rights.readers:
         hidden = hidden | Document.objects.exclude(build_readable_condition(rights.readers))
-    condition = Q(Exists(hidden.filter(_IsAmong(F("pk"), OuterRef(f"{path}source_documents")))))
+    condition = Q(Exists(hidden.filter(_ArrayMembership(F("pk"), OuterRef(f"{path}source_documents")))))
     if not rights.reads_deleted:
         open_collections = sorted(rights.collections)
         condition |= ~Q(**{f"{path}source_collections__contained_by": open_collections})
@@ -179,7 +179,7 @@ def filter_open_conversations(user: AnyUser, conversations: QuerySet[Conversatio
     return conversations.exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
 
 
-class _IsAmong(Func):
+class _ArrayMembership(Func):
     arg_joiner = " = ANY ("
     template = "(%(expressions)s))"
     output_field = BooleanField()
@@ -217,12 +217,12 @@ def list_unowned_answers() -> QuerySet[Answer]:
 
 
 def list_stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    return Answer.objects.all() if may_act_on_all(request.user) else list_own_answers(request)
+    return Answer.objects.all() if may_change_all_answers(request.user) else list_own_answers(request)
 
 
 def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
     """Return the caller's answers, and all other readable ones if the caller may view those of other users."""
-    if not may_read_all(request.user):
+    if not may_read_all_answers(request.user):
         return list_own_answers(request)
     closed = build_closed_condition(request.user)
     return (

@@ -40,7 +40,7 @@ def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
 
 
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
-def _sweep(**_options: Any) -> None:
+def _maintain_approved_answers(**_options: Any) -> None:
     flag_outdated_answers()
     mail_owners()
     embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))

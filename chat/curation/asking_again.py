@@ -13,10 +13,10 @@ from chat.answering import pipeline
 from chat.answering.approved_answers import get_approval
 from chat.models import Answer, Citation
 from chat.pages.answer_text import describe_approval
-from chat.pages.cards import build_cited, build_result_cards
+from chat.pages.cards import build_cited_passage, build_result_cards
 from chat.pages.rendering import render_answer
 from chat.streaming import payloads
-from chat.types import AnswerDraft, Completed, Failed
+from chat.types import AnswerDraft, CompletedEvent, FailedEvent
 from core import deadline
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
@@ -36,7 +36,9 @@ def build_answer_context(
         "text": render_answer(answer.text, ()) if answer.text else answer.error,
         # Several rows of a table can have the same place, which is shown once.
         "cited": list(
-            {(cited.marker, cited.document, cited.where): cited for cited in map(build_cited, citations)}.values()
+            {
+                (cited.marker, cited.document, cited.where): cited for cited in map(build_cited_passage, citations)
+            }.values()
         ),
         "alternatives": build_result_cards(answer.alternatives),
         "approved": describe_approval(approval.by, approval.on) if approval else "",
@@ -69,10 +71,10 @@ async def _ask(
         match event:
             case AnswerDraft():
                 draft = event
-            case Completed():
+            case CompletedEvent():
                 sources = draft.sources if draft is not None else ()
                 found = frozenset(passage.chunk_id for source in sources for passage in source.block.passages)
                 return *payloads.build_unsaved_answer(question, draft, event), found
-            case Failed():
+            case FailedEvent():
                 return Answer(error=event.message), (), frozenset()
     return Answer(error=_("The answer broke off.")), (), frozenset()

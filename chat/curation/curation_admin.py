@@ -208,14 +208,14 @@ class FlaggedFilter(ConditionFilter):
 @admin.register(ApprovedAnswer)
 class ApprovedAnswerAdmin(CuratedAdmin):
     form = ApprovedAnswerForm
-    list_display = ["question", "standing", "collection", "owner", "expires_on", "approved_by", "approved_at"]
+    list_display = ["question", "status_badge", "collection", "owner", "expires_on", "approved_by", "approved_at"]
     list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
     list_select_related = ["collection", "owner", "approved_by"]
     list_per_page = 50
     search_fields = ["question", "text", "questions__text"]
-    readonly_fields = ["standing", "approved_by", "approved_at"]
+    readonly_fields = ["status_badge", "approved_by", "approved_at"]
     fieldsets = [
-        (None, {"fields": ["standing", "question", "wordings", "kind", "text", "passages"]}),
+        (None, {"fields": ["status_badge", "question", "wordings", "kind", "text", "passages"]}),
         (
             _("Approval"),
             {"fields": ["state", "collection", "owner", "expires_on", "approved_by", "approved_at"]},
@@ -223,7 +223,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
     ]
 
     @admin.display(description=_("status"), ordering="flag")
-    def standing(self, approved: ApprovedAnswer) -> SafeString | str:
+    def status_badge(self, approved: ApprovedAnswer) -> SafeString | str:
         if approved._state.adding:
             return "-"
         if approved.flag:
@@ -241,7 +241,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
         class BoundForm(made):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **options: Any) -> None:
-                cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited(obj)
+                cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited_chunks(obj)
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
                 offers, _trouble = find_citable_passages(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
@@ -255,7 +255,7 @@ class ApprovedAnswerAdmin(CuratedAdmin):
         form.save_approved(obj)
 
 
-def _find_cited(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
+def _find_cited_chunks(approved: ApprovedAnswer | None) -> list[tuple[int, int]]:
     found = []
     for source in approved.sources.all() if approved is not None else ():
         at = find_quote_offset(source)

@@ -31,7 +31,7 @@ MOST_TOLD = 10
 
 
 @receiver(sweeping, dispatch_uid="chat.look_after_followed")
-def _sweep(**_options: Any) -> None:
+def _maintain_change_notices(**_options: Any) -> None:
     if settings.MAIL_IS_SENT:
         create_change_notices()
     ChangeNotice.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()

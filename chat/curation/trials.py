@@ -59,14 +59,14 @@ def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)
     if not planned:
-        return Trial(refusal=_choose_another())
+        return Trial(refusal=_get_passage_choice_message())
     for changed in planned:
         if refusal := find_reason_not_to_change(changed.collection):
             return Trial(refusal=refusal)
     chunk = next(iter(planned))
     passage = load_passages([chunk.pk]).get(chunk.pk)
     if passage is None:
-        return Trial(refusal=_choose_another())
+        return Trial(refusal=_get_passage_choice_message())
     shown = ask_again(user, answer, {changed.pk: questions for changed, questions in planned.items()})
     searched = answer.collection if answer.document is None else answer.document.collection
     elsewhere = searched is not None and searched.pk != chunk.collection_id
@@ -98,7 +98,7 @@ def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
     return Trial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
 
 
-def _choose_another() -> str:
+def _get_passage_choice_message() -> str:
     return _("Choose a passage of a collection that you may change.")
 
 
@@ -135,8 +135,8 @@ def assign_question(user: AnyUser, chunk_id: str, question: str) -> str:
     except DocumentRejected as error:
         return str(error)
     except Chunk.DoesNotExist:
-        return _choose_another()
-    return "" if planned else _choose_another()
+        return _get_passage_choice_message()
+    return "" if planned else _get_passage_choice_message()
 
 
 def _remove_question(question: str, chunk: Chunk) -> list[str]:

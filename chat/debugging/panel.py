@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all
+from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all_answers
 from chat.debugging.candidates import (
     CandidateRow,
     ShownPassage,
@@ -67,12 +67,12 @@ class Panel:
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         return sum(row.candidate.rank is not None for row in self.rows)
 
     @property
-    def dropped(self) -> int:
-        return len(self.rows) - self.kept
+    def dropped_count(self) -> int:
+        return len(self.rows) - self.kept_count
 
 
 def build_panel(answer: Answer, viewer: Any) -> Panel | None:
@@ -84,7 +84,7 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
     if saved is None:
         return None
     shown = load_readable_passages(saved.candidates, viewer)
-    trace = saved if may_read_all(viewer) else saved.without_errors()
+    trace = saved if may_read_all_answers(viewer) else saved.without_errors()
     is_limited = build_closed_condition(viewer) is not None
     if is_limited:
         trace = _hide_words(trace, shown)
@@ -123,7 +123,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
         return None, str(error)
     except RetrieverFailed as error:
         logger.warning("The matches of answer %s could not be counted: %s", answer.pk, error)
-        return None, str(error) if may_read_all(viewer) else ""
+        return None, str(error) if may_read_all_answers(viewer) else ""
 
 
 def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
@@ -228,6 +228,6 @@ def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, obj
     return {
         "answer": answer,
         "scores": scores,
-        "is_staff": may_read_all(request.user),
+        "is_staff": may_read_all_answers(request.user),
         "is_pending": any(score.pending for score in scores),
     }

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from chat.conversations.history import list_turns_before
-from chat.conversations.rights import may_read_all
+from chat.conversations.rights import may_read_all_answers
 from chat.debugging.candidates import ShownPassage, load_readable_passages
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
@@ -72,20 +72,20 @@ class RanksNow:
         return sum(row.change == change for row in self.rows)
 
     @property
-    def new(self) -> int:
+    def new_count(self) -> int:
         return self.count("new")
 
     @property
-    def gone(self) -> int:
+    def gone_count(self) -> int:
         return self.count("gone")
 
     @property
-    def same(self) -> int:
+    def same_count(self) -> int:
         return self.count("same")
 
     @property
-    def moved(self) -> int:
-        return len(self.rows) - self.new - self.gone - self.same
+    def moved_count(self) -> int:
+        return len(self.rows) - self.new_count - self.gone_count - self.same_count
 
 
 def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
@@ -110,8 +110,8 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
     except InvalidQuery as error:
         return RanksNow(error=str(error))
     except RagsiteError as error:
-        return RanksNow(error=str(error) if may_read_all(viewer) else _("The search did not answer."))
-    now = result.trace if may_read_all(viewer) else result.trace.without_errors()
+        return RanksNow(error=str(error) if may_read_all_answers(viewer) else _("The search did not answer."))
+    now = result.trace if may_read_all_answers(viewer) else result.trace.without_errors()
     shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
     changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
     return RanksNow(_pair(then.candidates, now.candidates, shown), now, changes)
@@ -202,13 +202,14 @@ def _pair(
     before, after = ({each.chunk_id: each for each in found} for found in (then, now))
     last = float("inf")
 
-    def order(pk: int) -> tuple[float, float, float, int]:
+    def get_sort_key(pk: int) -> tuple[float, float, float, int]:
         earlier, later = before.get(pk), after.get(pk)
         score = max(each.score for each in (earlier, later) if each is not None)
         return (later and later.rank) or last, (earlier and earlier.rank) or last, -score, pk
 
     return tuple(
-        RankThenAndNow(before.get(pk), after.get(pk), shown.get(pk)) for pk in sorted({**before, **after}, key=order)
+        RankThenAndNow(before.get(pk), after.get(pk), shown.get(pk))
+        for pk in sorted({**before, **after}, key=get_sort_key)
     )
 
 

@@ -219,7 +219,7 @@ class Answer(Leased):
     def begin(self) -> None:
         self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
-    def hand_over(self) -> None:
+    def release_unfinished(self) -> None:
         unfinished = self.held().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 
@@ -278,7 +278,7 @@ class Answer(Leased):
 
 
 @receiver(pre_delete, sender=Answer)
-def _block_writer(instance: Answer, **_options: Any) -> None:
+def _lock_deleted_answer(instance: Answer, **_options: Any) -> None:
     """Lock the answer before its deletion, so that the process that writes it stores no more events."""
     Answer.objects.select_for_update().filter(pk=instance.pk).values_list("pk").first()
 

@@ -93,10 +93,10 @@ class LanguageModel(SecretHolder):
 
         Raises: SecretUnreadable, ImproperModel.
         """
-        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_of_settings else _resolve)
+        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_on_settings_server else _resolve)
 
     @property
-    def is_of_settings(self) -> bool:
+    def is_on_settings_server(self) -> bool:
         return urlsplit(self.base_url).netloc == urlsplit(settings.OPENAI_BASE_URL).netloc
 
     @property

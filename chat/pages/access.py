@@ -50,7 +50,7 @@ def get_explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer
     return answer
 
 
-def may_mend(request: HttpRequest) -> bool:
+def may_correct_answers(request: HttpRequest) -> bool:
     return users.is_staff_with(request.user, "chat.view_answer")
 
 

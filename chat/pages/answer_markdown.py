@@ -53,7 +53,7 @@ def _link_citations(state: StateCore) -> None:
                 child.type, child.content = "text", child.meta["blanks"] + child.content
 
 
-def _name_lone_markers(state: StateCore) -> None:
+def _label_marker_paragraphs(state: StateCore) -> None:
     for opening, inline in pairwise(state.tokens):
         if opening.type != "paragraph_open" or opening.hidden or inline.type != "inline":
             continue
@@ -115,7 +115,7 @@ class _AnswerRenderer(SafeRenderer):
 def _build_markdown() -> MarkdownIt:
     markdown = build_safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
     markdown.inline.ruler.before("link", "citation", _parse_citation)
-    markdown.core.ruler.push("name_lone_markers", _name_lone_markers)
+    markdown.core.ruler.push("label_marker_paragraphs", _label_marker_paragraphs)
     markdown.core.ruler.after("inline", "unlink", _unlink)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
     return markdown.use(add_record_layout)

@@ -19,7 +19,7 @@ _PREVIEW_CHARACTERS = 420
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _LinkedPassage:
     """A passage of a document, to show with a link. ``href`` is empty if the document was deleted."""
 
     marker: int
@@ -40,7 +40,7 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited(_Shown):
+class Cited(_LinkedPassage):
     """A verified citation on a page. Its document may be deleted.
 
     ``marker_start`` is the offset of its marker (``[1]``); None means all markers with this number.
@@ -73,7 +73,7 @@ class Cited(_Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCard(_Shown):
+class SourceCard(_LinkedPassage):
     excerpt: str
     chunk_id: int | None = None
     quotes: tuple[Cited, ...] = ()
@@ -149,7 +149,7 @@ def describe_place(collection: str, section: str, page: int | None, unit: str) -
     return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
 
 
-def build_cited(citation: Citation, change: Change | None = None) -> Cited:
+def build_cited_passage(citation: Citation, change: Change | None = None) -> Cited:
     cited = read_citation(citation.answer, citation)
     return Cited(
         marker=cited.marker,

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.quoted_words import NearPlace, find_near_places, find_quotes
+from chat.answering.quoted_words import SimilarText, find_quotes, find_similar_texts
 from chat.models import Citation
 from chat.pages.plain_text import convert_to_plain_text
 from retrieval.passage_address import build_passage_url
@@ -49,12 +49,12 @@ class Change:
         return hashlib.sha256("\0".join([self.title, self.kind, self.then, self.now]).encode()).hexdigest()[:32]
 
     @property
-    def then_parts(self) -> Parts:
+    def cited_text_parts(self) -> Parts:
         """The cited words in parts, each with a flag that is true if the part differs from today's words."""
         return _compare(self.then, self.now)
 
     @property
-    def now_parts(self) -> Parts:
+    def current_text_parts(self) -> Parts:
         return _compare(self.now, self.then)
 
 
@@ -85,7 +85,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
             changes[citation.pk] = _build_change(citation, ChangeKind.REMOVED)
         elif found.version and not found.has_same_words:
             changed.append(citation)
-    for citation, near in zip(changed, find_near_places(changed), strict=True):
+    for citation, near in zip(changed, find_similar_texts(changed), strict=True):
         change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
         # If the texts without markup are equal, only the markup has changed, which is not shown.
         if change.then != change.now:
@@ -97,8 +97,8 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
     return changes
 
 
-def _build_change(citation: Citation, kind: ChangeKind, near: NearPlace | None = None) -> Change:
-    place = near or NearPlace("", 0)
+def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None = None) -> Change:
+    place = near or SimilarText("", 0)
     return Change(
         anchor=f"change-{citation.pk}",
         marker=citation.marker,

@@ -18,7 +18,7 @@ from chat.conversations.following import find_followed
 from chat.conversations.listing import Listing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
-from chat.pages.access import admit_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.access import admit_visitors, get_own_conversation, may_correct_answers, may_debug
 from chat.pages.changes import Change, find_changes
 from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
@@ -67,7 +67,7 @@ def render_chat_page(
     error: str = "",
     question: str = "",
 ) -> HttpResponse:
-    debug, mends = may_debug(request), may_mend(request)
+    debug, mends = may_debug(request), may_correct_answers(request)
     models = list_choosable_models(request.user)
     answers = list(list_saved_answers(conversation)) if conversation else []
     before = list_answers_before_branch(conversation) if conversation else []
@@ -80,7 +80,7 @@ def render_chat_page(
         else build_turn(
             answer,
             debug=debug,
-            may_mend=mends,
+            may_correct_answers=mends,
             models=models,
             changes=changes,
             followed=is_followed(answer, followed),
@@ -101,7 +101,7 @@ def render_chat_page(
             build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer, changes=changes)
             for answer in before
         ],
-        "front": None if conversation else _build_front(request.user, scope, around),
+        "front": None if conversation else _build_scoped_front_page(request.user, scope, around),
         "error": error or filters["filter_problem"],
         "question": question,
         **around,
@@ -112,7 +112,7 @@ def render_chat_page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _build_front(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPage:
+def _build_scoped_front_page(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPage:
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))

@@ -61,7 +61,9 @@ def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn
     return load_shared_turns(conversation, token, request.user)
 
 
-def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> tuple[list[ShownTurn], str]:
+def _select_turns_to_print(
+    request: HttpRequest, turns: Sequence[ShownTurn], heading: str
+) -> tuple[list[ShownTurn], str]:
     wanted = request.GET.get("answer", "")
     if not wanted:
         return list(turns), heading
@@ -72,7 +74,7 @@ def _choose(request: HttpRequest, turns: Sequence[ShownTurn], heading: str) -> t
 
 
 def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back: str) -> HttpResponse:
-    chosen, heading = _choose(request, turns, heading)
+    chosen, heading = _select_turns_to_print(request, turns, heading)
     context = {
         "heading": heading,
         "printed": build_printed(chosen, request.user, request.build_absolute_uri),
@@ -87,7 +89,7 @@ def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back:
 
 
 def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withheld: str) -> HttpResponse:
-    chosen, heading = _choose(request, turns, heading)
+    chosen, heading = _select_turns_to_print(request, turns, heading)
     printed = build_printed(chosen, request.user, request.build_absolute_uri)
     text = write_markdown(printed, request.build_absolute_uri("/"), withheld)
     disposition = content_disposition_header(True, build_file_name(heading)) or ""

@@ -31,7 +31,7 @@ from chat.conversations.rights import (
 )
 from chat.exceptions import AskLater, InvalidQuestion
 from chat.models import Answer, Conversation
-from chat.pages.access import admit_visitors, get_own_conversation, may_debug, may_mend
+from chat.pages.access import admit_visitors, get_own_conversation, may_correct_answers, may_debug
 from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
@@ -74,7 +74,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
         return build_withheld_turn(answer)
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
-    turn = build_turn(answer, debug=may_debug(request), may_mend=may_mend(request), models=models)
+    turn = build_turn(answer, debug=may_debug(request), may_correct_answers=may_correct_answers(request), models=models)
     # The button to follow comes at the end of the stream, because the answer has no citations yet.
     return replace(turn, followed=is_followed(answer, followed))
 
@@ -110,7 +110,7 @@ def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTur
         final = build_turn(
             answer,
             debug=turn.debug,
-            may_mend=turn.may_mend,
+            may_correct_answers=turn.may_correct_answers,
             models=turn.models,
             changes=find_changes(answer.citations.all()),
             followed=turn.followed,

@@ -40,7 +40,7 @@ def _lay_out(state: StateCore) -> None:
             if asked and len(asked) == len([token for token in tokens if token.type == "paragraph_open"]) - 1:
                 for each in asked:
                     each.attrSet("class", "asked")
-                tokens[-1:] = [*_fold(), opening]
+                tokens[-1:] = [*_build_details_tokens(), opening]
         elif _ASKED.match(inline.content):
             asked.append(opening)
     state.tokens[:] = tokens
@@ -48,7 +48,7 @@ def _lay_out(state: StateCore) -> None:
         state.tokens.append(Token("details_close", "details", -1, block=True))
 
 
-def _fold() -> Iterator[Token]:
+def _build_details_tokens() -> Iterator[Token]:
     yield Token("details_open", "details", 1, attrs={"class": "fields"}, block=True)
     yield Token("summary_open", "summary", 1, block=True)
     yield Token("inline", "", 0, children=[Token("text", "", 0, content=_("All fields"))], content="", block=True)

@@ -52,7 +52,7 @@ def render_answer(
         if cited is None:
             return ""
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
-        return render_citation(cited) + (_link_rest(cited) if goes_on and cited.href else "")
+        return render_citation(cited) + (_render_read_on_link(cited) if goes_on and cited.href else "")
 
     marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
@@ -81,7 +81,7 @@ def _add_sign(html: str, number: int, doubt: Doubt) -> str:
     return html[:at] + sign + html[at:]
 
 
-def _link_rest(cited: Cited) -> SafeString:
+def _render_read_on_link(cited: Cited) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 

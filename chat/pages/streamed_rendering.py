@@ -7,7 +7,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from chat.answering.checking.citations import MARKER, blank_code, find_undecided
+from chat.answering.checking.citations import MARKER, blank_code, find_unfinished_markup
 from chat.pages.answer_markdown import MARKDOWN
 
 # An unfinished answer beyond this many characters is shown as plain text until its end.
@@ -25,18 +25,18 @@ def render_piece(
     whole = before + text
     html = []
     position = len(before)
-    for match in MARKER.finditer(blank_code(whole), position, find_undecided(whole)):
+    for match in MARKER.finditer(blank_code(whole), position, find_unfinished_markup(whole)):
         marker = int(match.group(1))
         if marker not in markers or (at is not None and match.start() not in at):
             continue
-        words = _remove_signs(whole[position : match.start()]).rstrip(" ")
+        words = _remove_markdown_signs(whole[position : match.start()]).rstrip(" ")
         html += [escape(words), _link_source(answer_id, marker, markers)]
         position = match.end()
-    html.append(escape(_remove_signs(whole[position:])))
+    html.append(escape(_remove_markdown_signs(whole[position:])))
     return mark_safe("".join(html))  # noqa: S308
 
 
-def _remove_signs(text: str) -> str:
+def _remove_markdown_signs(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
@@ -69,9 +69,9 @@ class StreamedMarkdown:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
         if len(self._text) > LARGEST_CHARACTERS:
-            return mark_safe(escape(_remove_signs(text)))  # noqa: S308
+            return mark_safe(escape(_remove_markdown_signs(text)))  # noqa: S308
         lines = self._text[: self._text.rfind("\n") + 1]
-        is_within_code = find_undecided(lines) < len(lines)
+        is_within_code = find_unfinished_markup(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
             return render_piece(text, self._answer_id, self._titles, before, self._at)
         self._rendered_characters = len(lines)

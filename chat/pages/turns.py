@@ -17,7 +17,7 @@ from chat.answering.checking.citations import Marker, find_markers, remove_marke
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import describe_approval, has_table_rows
-from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited, build_result_cards, build_source_cards
+from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited_passage, build_result_cards, build_source_cards
 from chat.pages.changes import Change, list_distinct_changes
 from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
@@ -61,7 +61,7 @@ class ShownTurn:
     reason: str = ""
     comment: str = ""
     debug: bool = False
-    may_mend: bool = False
+    may_correct_answers: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
     changes: tuple[Change, ...] = ()
@@ -107,7 +107,7 @@ class ShownTurn:
         return tuple(dict.fromkeys(filter(None, [*addresses, *(source["document"]["url"] for source in cited)])))
 
     @property
-    def may_differ(self) -> bool:
+    def may_differ_when_repeated(self) -> bool:
         is_written = self.answer.generator not in ("", EXTRACTIVE)
         return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
@@ -167,7 +167,7 @@ def build_turn(
     answer: Answer,
     *,
     debug: bool = False,
-    may_mend: bool = False,
+    may_correct_answers: bool = False,
     models: Sequence[str] = (),
     viewer: AnyUser | None = None,
     changes: Mapping[int, Change] | None = None,
@@ -180,7 +180,7 @@ def build_turn(
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct_changes(changes or {}, rows)
-    citations = tuple(build_cited(row, (changes or {}).get(row.pk)) for row in rows)
+    citations = tuple(build_cited_passage(row, (changes or {}).get(row.pk)) for row in rows)
     feedback = getattr(answer, "feedback", None)
     approval = get_approval(answer.approved)
     return ShownTurn(
@@ -193,12 +193,12 @@ def build_turn(
         approved=describe_approval(approval.by, approval.on) if approval else "",
         filters=build_chips(answer, viewer),
         passes_nothing=answer.refused and viewer is None and _has_empty_filter_result(answer),
-        is_narrow=answer.refused and not approval and _is_narrow(answer),
+        is_narrow=answer.refused and not approval and _has_narrow_scope(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
         comment=feedback.comment if feedback else "",
         debug=debug,
-        may_mend=may_mend,
+        may_correct_answers=may_correct_answers,
         models=models,
         changes=changed,
         last_read=None if changed or changes is None else _find_last_reading(rows),
@@ -206,7 +206,7 @@ def build_turn(
     )
 
 
-def _is_narrow(answer: Answer) -> bool:
+def _has_narrow_scope(answer: Answer) -> bool:
     if answer.collection is None:
         return False
     others = DocumentCollection.objects.in_service().exclude(pk=answer.collection.pk)

@@ -54,11 +54,11 @@ class Admission:
         self._joined: dict[UUID, _Place] = {}
 
     @property
-    def at_once(self) -> int:
+    def max_concurrent_answers(self) -> int:
         return max(1, settings.ANSWERS_AT_ONCE // self.processes)
 
     @property
-    def waiting(self) -> int:
+    def max_waiting_answers(self) -> int:
         return int(settings.ANSWERS_WAITING // self.processes)
 
     def reserve(self, answer_id: UUID, caller: str = "") -> None:
@@ -70,13 +70,15 @@ class Admission:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
-            most_of_caller = compute_share(self.at_once) + compute_share(self.waiting)
+            most_of_caller = compute_share(self.max_concurrent_answers) + compute_share(self.max_waiting_answers)
             # A caller's answers beyond the caller's share take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
-            if ahead >= self.at_once + self.waiting:
+            if ahead >= self.max_concurrent_answers + self.max_waiting_answers:
                 REFUSED_QUESTIONS.inc()
                 message = _("Too many questions are being answered. Please try again in %(seconds)d seconds.")
-                seconds = self._estimate_seconds((ahead - self.at_once + 1) / self.at_once)
+                seconds = self._estimate_seconds(
+                    (ahead - self.max_concurrent_answers + 1) / self.max_concurrent_answers
+                )
                 raise SiteBusy(message % {"seconds": seconds}, seconds)
             if caller and places[caller] >= most_of_caller:
                 REFUSED_QUESTIONS.inc()
@@ -108,9 +110,9 @@ class Admission:
             for key, each in self._joined.items():
                 if not each.is_begun:
                     taken[each.caller] += 1
-                    is_within = not each.caller or taken[each.caller] <= compute_share(self.at_once)
+                    is_within = not each.caller or taken[each.caller] <= compute_share(self.max_concurrent_answers)
                     (may_begin if is_within else held_back).append(key)
-            ahead = (may_begin + held_back).index(answer_id) + 1 - max(0, self.at_once - len(writing))
+            ahead = (may_begin + held_back).index(answer_id) + 1 - max(0, self.max_concurrent_answers - len(writing))
             return ahead if answer_id in may_begin else max(1, ahead)
 
     def begin(self, answer_id: UUID) -> None:
@@ -130,12 +132,12 @@ class Admission:
     def _estimate_seconds(self, answers: float) -> int:
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
-    def counts(self) -> tuple[int, int]:
+    def count_writing_and_waiting(self) -> tuple[int, int]:
         writing = sum(each.is_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
     def _count(self) -> None:
-        writing, waiting = self.counts()
+        writing, waiting = self.count_writing_and_waiting()
         ANSWERS_IN_WRITING.set(writing)
         ANSWERS_IN_QUEUE.set(waiting)
 

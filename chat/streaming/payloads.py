@@ -27,7 +27,7 @@ from retrieval.passage_address import build_passage_url
 from retrieval.text.instructions import find_instructions
 
 if TYPE_CHECKING:
-    from chat.types import Alternative, AnswerDraft, Completed, ContextSource, VerifiedCitation
+    from chat.types import AlternativePassage, AnswerDraft, CompletedEvent, ContextSource, VerifiedCitation
     from retrieval.search.trace import SearchTrace
     from retrieval.types import Passage
 
@@ -102,7 +102,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
     answer.profile_version_id = draft.profile_version
 
 
-def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Completed) -> list[Citation]:
+def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: CompletedEvent) -> list[Citation]:
     """Set the answer's fields from the finished draft. Return its citations, not yet saved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
@@ -113,13 +113,15 @@ def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: Complete
     answer.approved_id = outcome.approval.approved_id if outcome.approval is not None else None
     answer.prompt_version = draft.prompt_version if draft is not None else None
     answer.dialogue = list(draft.dialogue) if draft is not None and outcome.generator == draft.generator else []
-    answer.computed = _describe_computed(draft, outcome)
+    answer.computed = _describe_computed_result(draft, outcome)
     answer.table = to_json(draft.table) if draft is not None else None
     answer.written = draft.written if draft is not None and outcome.generator == draft.generator else ""
     return [_build_citation(answer, cited) for cited in outcome.citations]
 
 
-def build_unsaved_answer(question: str, draft: AnswerDraft | None, outcome: Completed) -> tuple[Answer, list[Citation]]:
+def build_unsaved_answer(
+    question: str, draft: AnswerDraft | None, outcome: CompletedEvent
+) -> tuple[Answer, list[Citation]]:
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
         fill_in_search(answer, draft)
@@ -137,12 +139,12 @@ def build_source(found: ContextSource, question: str) -> SourcePayload:
         "end": block.end,
         "score": block.score,
         "snippet": find_snippet(question, block.best.content),
-        "instructions": _is_instructed(block.content),
+        "instructions": _has_instructions(block.content),
     }
 
 
 @functools.lru_cache(maxsize=2048)
-def _is_instructed(content: str) -> bool:
+def _has_instructions(content: str) -> bool:
     return bool(find_instructions(content))
 
 
@@ -163,7 +165,7 @@ def _describe_place(passage: Passage) -> PlacePayload:
     }
 
 
-def _describe_alternative(found: Alternative) -> AlternativePayload:
+def _describe_alternative(found: AlternativePassage) -> AlternativePayload:
     passage = found.passage
     return {
         **_describe_place(passage),
@@ -176,7 +178,7 @@ def _describe_alternative(found: Alternative) -> AlternativePayload:
     }
 
 
-def _describe_computed(draft: AnswerDraft | None, outcome: Completed) -> ComputedPayload | None:
+def _describe_computed_result(draft: AnswerDraft | None, outcome: CompletedEvent) -> ComputedPayload | None:
     result = draft.computed if draft is not None else None
     if result is None or not result.is_computed or outcome.refused or outcome.generator != EXTRACTIVE:
         return None
@@ -200,7 +202,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def build_completed(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
+def build_completed_payload(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
     """Return the payload of a finished answer, without the id of an earlier answer that it repeats."""
     approval = get_approval(answer.approved)
     return {

@@ -55,7 +55,7 @@ async def follow_as_reader(
     """
     reader = _Reader(answer_id, user, session_key)
     if not await in_database(reader.may_begin):
-        yield _build_withheld()
+        yield _build_withheld_event()
         return
     events = streams.follow_stream(answer_id, after, may_return=may_return, caller=caller)
     async with aclosing(_yield_while_permitted(events, reader)) as permitted:
@@ -76,7 +76,7 @@ async def _yield_while_permitted(
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
                         if not await in_database(reader.may_go_on):
-                            yield _build_withheld()
+                            yield _build_withheld_event()
                             return
             finally:
                 # The cancelled task still uses the events, so it must finish before they are closed.
@@ -93,7 +93,7 @@ async def _yield_while_permitted(
                 may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
             else:
                 may_read = True
-            yield event if may_read else _build_withheld()
+            yield event if may_read else _build_withheld_event()
             if not may_read:
                 return
     finally:
@@ -144,7 +144,7 @@ class _Reader:
         collections, documents = find_earlier_sources(answer)
         self._behind |= collections
         self._documents |= documents
-        payload = _load_searched(answer)
+        payload = _load_searched_payload(answer)
         return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
 
     def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
@@ -168,7 +168,7 @@ class _Reader:
         return allowed or (not fresh and self.may_go_on(fresh=True))
 
 
-def _load_searched(answer: Answer) -> SearchedPayload | None:
+def _load_searched_payload(answer: Answer) -> SearchedPayload | None:
     run = RUNS.get(answer.pk)
     events = list(run.events) if run is not None else []
     if not events:
@@ -213,5 +213,5 @@ def _find_user_of_session(session_key: str) -> Any:
     return get_user(request)
 
 
-def _build_withheld() -> StreamedEvent:
+def _build_withheld_event() -> StreamedEvent:
     return streams.build_unstored_event("failed", {"message": rights.get_withheld_message(), "withheld": True})

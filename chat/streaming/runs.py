@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from chat.models import Answer, StreamedEvent
 from chat.payload_types import EventPayload
-from chat.types import AnswerDraft, Completed, Failed
+from chat.types import AnswerDraft, CompletedEvent, FailedEvent
 from retrieval.types import SearchFilters, Turn
 
 
@@ -31,7 +31,7 @@ class Run:
     - ``is_begun``: the answer has left the queue.
     - ``ending``: it is being saved and cannot be stopped any more.
     - ``is_stopped``: it was cancelled, or the lease was lost.
-    - ``outcome``: a new result (Completed or Failed), or the earlier Answer that is used again; None until then.
+    - ``outcome``: a new CompletedEvent or FailedEvent, or the earlier Answer that is used again; None until then.
     - ``is_partial``: the answer was stopped or its time was over.
     """
 
@@ -54,7 +54,7 @@ class Run:
     ending: bool = False
 
     draft: AnswerDraft | None = None
-    outcome: Completed | Failed | Answer | None = None
+    outcome: CompletedEvent | FailedEvent | Answer | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
     cache_key: str = ""
     is_partial: bool = False

@@ -23,7 +23,7 @@ from chat.payload_types import FailedPayload, SourcePayload
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
 from chat.streaming.runs import Run, join_tokens
-from chat.types import AnswerDraft, AnswerTrace, Completed, Failed, PromptTrace
+from chat.types import AnswerDraft, AnswerTrace, CompletedEvent, FailedEvent, PromptTrace
 from core import disk
 from core.database import fetch_rows
 from core.dataclass_json import to_json
@@ -82,19 +82,19 @@ def save_answer(run: Run) -> StreamedEvent:
             return known or run.build_next_event("lost", {})
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
-        is_approved = isinstance(outcome, Completed) and outcome.approval is not None
+        is_approved = isinstance(outcome, CompletedEvent) and outcome.approval is not None
         # An answer without a search, an approved answer (it may expire) and a copy get no cache key.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
             payloads.fill_in_search(answer, draft)
-            is_written = isinstance(outcome, Completed) and outcome.generator == draft.generator
+            is_written = isinstance(outcome, CompletedEvent) and outcome.generator == draft.generator
             answer.search_ms = draft.trace.timings_ms.get("total")
             answer.trace = to_json(_build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written))
         match outcome:
-            case Failed():
+            case FailedEvent():
                 answer.fail(outcome.message)
-            case Completed():
+            case CompletedEvent():
                 answer.complete(is_partial=run.is_partial)
                 citations = payloads.fill_in_outcome(answer, draft, outcome)
             case Answer():
@@ -108,7 +108,7 @@ def save_answer(run: Run) -> StreamedEvent:
         is_failed = answer.status == Answer.Status.FAILED
         last = run.build_next_event("failed" if is_failed else "completed", {"message": answer.error})
         if not is_failed:
-            last.payload = payloads.build_completed(answer, citations)
+            last.payload = payloads.build_completed_payload(answer, citations)
         last.answer = answer
         store_events([*run.events[run.stored :], last])
         if answer.status == Answer.Status.COMPLETED:
@@ -170,7 +170,7 @@ def _count_metrics(answer: Answer) -> None:
 
 
 @receiver(sweeping, dispatch_uid="chat.close_interrupted")
-def close_interrupted(**_options: Any) -> int:
+def close_interrupted_answers(**_options: Any) -> int:
     interrupted = Answer.objects.interrupted()
     closed = interrupted.unfinished().fail(str(INTERRUPTED))
     stopped = interrupted.filter(status=Answer.Status.STOPPED)

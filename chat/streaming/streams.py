@@ -192,5 +192,5 @@ def _build_last_event(answer: Answer) -> StreamedEvent:
     if answer.status == Answer.Status.FAILED:
         last.name, last.payload = "failed", {"message": answer.error}
     else:
-        last.name, last.payload = "completed", payloads.build_completed(answer, answer.citations.all())
+        last.name, last.payload = "completed", payloads.build_completed_payload(answer, answer.citations.all())
     return last

@@ -29,7 +29,7 @@ from chat.streaming.admission import ADMISSION
 from chat.streaming.heartbeats import WATCHES, watch_runs
 from chat.streaming.runs import RUNS, Run
 from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
-from chat.types import AnswerDraft, AnswerEvent, AnswerToken, Completed, Failed, Withdrawn
+from chat.types import AnswerDraft, AnswerEvent, AnswerToken, CompletedEvent, FailedEvent, WithdrawnEvent
 from core import deadline
 from core.database import limit_statements
 from core.read_once import read_once
@@ -68,7 +68,7 @@ def start_writing(run: Run) -> None:
 
 
 async def _write(run: Run) -> None:
-    run.outcome = Failed(str(BROKEN))
+    run.outcome = FailedEvent(str(BROKEN))
     started = time.perf_counter()
     try:
         with deadline.limit_time(settings.QUESTION_SECONDS), span("answer"):
@@ -78,7 +78,7 @@ async def _write(run: Run) -> None:
         if not run.is_stopped:
             run.ending = True
             ADMISSION.release(run.answer.pk)
-            await asyncio.shield(asyncio.ensure_future(_hand_over(run)))
+            await asyncio.shield(asyncio.ensure_future(_release_answer(run)))
             return
         run.is_partial = True
         run.outcome = _complete_early(run, str(STOPPED))
@@ -91,11 +91,13 @@ async def _write(run: Run) -> None:
             run.outcome = (
                 _complete_early(run, _("The time for this answer was over before its end."))
                 if is_partial
-                else Failed(_("The site did not manage to answer in time. The question is saved: please ask again."))
+                else FailedEvent(
+                    _("The site did not manage to answer in time. The question is saved: please ask again.")
+                )
             )
         else:
             logger.exception("Answer %s broke off.", run.answer.pk)
-            run.outcome = Failed(str(BROKEN))
+            run.outcome = FailedEvent(str(BROKEN))
     ADMISSION.release(run.answer.pk)
     run.timings_ms["total"] = (time.perf_counter() - started) * 1000
     run.ending = True
@@ -103,9 +105,9 @@ async def _write(run: Run) -> None:
     await asyncio.shield(asyncio.ensure_future(_end(run)))
 
 
-def _complete_early(run: Run, notice: str) -> Completed:
+def _complete_early(run: Run, notice: str) -> CompletedEvent:
     generator, usage = (run.draft.generator, run.draft.usage) if run.draft is not None else ("", None)
-    return Completed(run.text, (), generator, notice=notice, usage=usage)
+    return CompletedEvent(run.text, (), generator, notice=notice, usage=usage)
 
 
 async def _publish(run: Run, started: float) -> None:
@@ -124,7 +126,7 @@ async def _publish(run: Run, started: float) -> None:
                     run.timings_ms.setdefault("first_token", milliseconds)
                     run.timings_ms["written"] = milliseconds
                     run.publish_next("token", payloads.build_token(event.text, event.markers))
-                case Withdrawn():
+                case WithdrawnEvent():
                     run.timings_ms.pop("first_token", None)
                     run.publish_next("reset", {})
                 case Answer():
@@ -133,19 +135,19 @@ async def _publish(run: Run, started: float) -> None:
                     for payload in payloads.build_tokens(event):
                         run.publish_next("token", payload)
                     run.outcome = event
-                case Completed() | Failed():
+                case CompletedEvent() | FailedEvent():
                     run.outcome = event
 
 
 async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, None]:
     answer = run.answer
     if not run.filters.collections:
-        yield Failed(_("There are no documents that you may search. An administrator can add some."))
+        yield FailedEvent(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
         writer, (run.cache_key, earlier) = await in_database(_choose_and_look_up, run)
     except LookupError:
-        yield Failed(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
+        yield FailedEvent(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
     if earlier is not None:
         yield earlier
@@ -251,7 +253,7 @@ async def _end(run: Run) -> None:
     _forget(run)
 
 
-async def hand_over_all(seconds: float) -> None:
+async def release_own_answers(seconds: float) -> None:
     """Release the answers that this event loop writes, so that other processes can write them.
 
     Wait at most ``seconds`` for answers that are being saved.
@@ -265,9 +267,9 @@ async def hand_over_all(seconds: float) -> None:
         await asyncio.wait(tasks, timeout=seconds)
 
 
-async def _hand_over(run: Run) -> None:
+async def _release_answer(run: Run) -> None:
     try:
-        await in_database(run.answer.hand_over)
+        await in_database(run.answer.release_unfinished)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.debugging.follow_up import DocumentBehind, list_answer_documents
+from chat.debugging.follow_up import AnswerDocument, list_answer_documents
 from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
@@ -59,13 +59,13 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         latest = scope.answers().select_related("feedback").order_by("-completed_at", "pk")
         context = {
             "total": total,
-            "charts": day_charts(scope, days),
-            "score_charts": [(found, score_chart(scope, found)) for found in scores],
+            "charts": draw_day_charts(scope, days),
+            "score_charts": [(found, draw_score_chart(scope, found)) for found in scores],
             "score_errors": sum(found.errors for found in scores),
             "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
             "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
             "ungrounded": _make_score_rows(find_low_groundedness(scope)[:SHOWN]),
-            "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured for found in scores),
+            "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured_count for found in scores),
             "lists": {
                 "all": scope.build_answer_list_address(),
                 "unhelpful": scope.build_answer_list_address(feedback__helpful__exact=0),
@@ -103,7 +103,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
         return self.render_page(request, template, title, {**shared, **context})
 
 
-def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
+def draw_day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str, Drawing]:
     labels = [format_day_and_month(day) for day in days]
 
     def values(name: str) -> list[float | None]:
@@ -141,14 +141,14 @@ def day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dict[str
     }
 
 
-def score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
+def draw_score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
     labels = [f"{format_fixed(low, 1)} – {format_fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.build_low_score_address(found.metric, found.judge)] * low + [None] * (BINS - low)
     return draw_stacked_bars(labels, {_("answers"): found.counts}, format_whole, links=links, low=low)
 
 
-Row = tuple[Answer, Score | None, list[DocumentBehind]]
+Row = tuple[Answer, Score | None, list[AnswerDocument]]
 
 
 def _make_rows(answers: QuerySet[Answer]) -> list[Row]:

@@ -86,7 +86,7 @@ class ExperimentAdmin(PageAdmin):
     def page_context(self, request: HttpRequest, obj: Experiment) -> dict[str, object]:
         is_draft = _is_draft(obj)
         return {
-            "started": None if is_draft else started_page(obj),
+            "started": None if is_draft else build_started_context(obj),
             "is_draft": is_draft,
             "draft_objections": find_objections(obj.treatment) if is_draft else (),
             "may_steer": request.user.has_perm(STEER),
@@ -122,7 +122,7 @@ def _is_draft(experiment: Experiment | None) -> bool:
     return experiment is None or experiment.state == Experiment.State.DRAFT
 
 
-class StartedPage(TypedDict):
+class StartedExperimentContext(TypedDict):
     arms: tuple[ArmOutcome, ArmOutcome]
     sentence: str
     rows: list[dict[str, str]]
@@ -131,7 +131,7 @@ class StartedPage(TypedDict):
     least: int
 
 
-def started_page(experiment: Experiment) -> StartedPage:
+def build_started_context(experiment: Experiment) -> StartedExperimentContext:
     summary = build_report(experiment)
     is_decided = summary.verdict in (ExperimentVerdict.CONTROL, ExperimentVerdict.TREATMENT)
     return {

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering import writers
 from chat.models import CollectionInstructions
 from chat.pages.rendering import render_answer
-from chat.types import Completed
+from chat.types import CompletedEvent
 from core import deadline
 from core.admin_base import PageAdmin, redirect_to, render_badge
 from core.user_types import AnyUser
@@ -93,18 +93,18 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return redirect_to(obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {**_model_context(), **(extra_context or {})})
+        return super().changelist_view(request, {**_build_language_model_context(), **(extra_context or {})})
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        return super().add_view(request, form_url, {**_model_context(), **(extra_context or {})})
+        return super().add_view(request, form_url, {**_build_language_model_context(), **(extra_context or {})})
 
     def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, object]:
         return {
             "version": obj,
             "state": self.state(obj),
-            **_model_context(),
+            **_build_language_model_context(),
             "sets": [policy.evaluation_set for policy in gates.list_instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
         }
@@ -121,7 +121,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
 
     def activate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         version = self._get_version(request, pk)
-        if gates.request_instructions(version, request.user):
+        if gates.request_activation(version, request.user):
             told = _t("%s is being measured. It takes effect unless its answers are worse.") % version
             self.tell_done(request, told)
         else:
@@ -165,7 +165,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return found
 
 
-def _model_context() -> dict[str, object]:
+def _build_language_model_context() -> dict[str, object]:
     return {"has_model": bool(writers.list_language_models())}
 
 
@@ -179,11 +179,11 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
 
 def _render_reply(reply: Reply) -> _Shown | None:
     end = reply.end
-    return {"html": render_answer(end.text, ()), "notice": end.notice} if isinstance(end, Completed) else None
+    return {"html": render_answer(end.text, ()), "notice": end.notice} if isinstance(end, CompletedEvent) else None
 
 
 async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
-    async def ask_with_each(question: str) -> list[Reply]:
+    async def ask_with_each_instructions(question: str) -> list[Reply]:
         return [await measure_reply(question, filters, instructions=text) for text in texts]
 
-    return list(await asyncio.gather(*map(ask_with_each, questions)))
+    return list(await asyncio.gather(*map(ask_with_each_instructions, questions)))

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from chat.admin import AnswerAdmin, LooksAreTold, ReadOnlyInline
+from chat.admin import AnswerAdmin, AuditedViewAdmin, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
 from core.admin_base import (
@@ -62,11 +62,11 @@ def _format_cell(value: object) -> str:
 
 class ScoreInline(ReadOnlyInline):
     model = Score
-    fields = ["metric", "shown", "why", "seen", "milliseconds"]
-    readonly_fields = ["shown", "why", "seen"]
+    fields = ["metric", "formatted_score", "why", "details_table", "milliseconds"]
+    readonly_fields = ["formatted_score", "why", "details_table"]
 
     @admin.display(description=_("score"))
-    def shown(self, score: Score) -> SafeString:
+    def formatted_score(self, score: Score) -> SafeString:
         return score_text(score)
 
     @admin.display(description=_("reason"))
@@ -74,7 +74,7 @@ class ScoreInline(ReadOnlyInline):
         return score.error or score.reason or "-"
 
     @admin.display(description=_("details"))
-    def seen(self, score: Score) -> SafeString:
+    def details_table(self, score: Score) -> SafeString:
         rows = [row for row in score.details if isinstance(row, dict)]
         names = list(dict.fromkeys(name for row in rows for name in row))
         context = {
@@ -99,7 +99,7 @@ class LowScoreFilter(ConditionFilter):
 
 
 @admin.register(Judgement)
-class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
+class JudgementAdmin(ShowsJudgements, AuditedViewAdmin, ReadOnlyAdmin):
     list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
     list_filter = [
         "status",
@@ -148,7 +148,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {"subtitle": judge_in_force(), **(extra_context or {})})
+        return super().changelist_view(request, {"subtitle": describe_active_judge(), **(extra_context or {})})
 
     @admin.display(description=_("question"), ordering="answer__question")
     def question(self, judgement: Judgement) -> str:
@@ -166,7 +166,7 @@ class JudgementAdmin(ShowsJudgements, LooksAreTold, ReadOnlyAdmin):
         self.message_user(request, message % number, messages.SUCCESS)
 
 
-def judge_in_force() -> str:
+def describe_active_judge() -> str:
     if not settings.EVALUATE_WITH_MODEL:
         return _t("No language model judges: JUDGE_BASE_URL and JUDGE_MODEL are not set.")
     values = {

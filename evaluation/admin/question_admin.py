@@ -183,10 +183,12 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         route, permission = "<int:question_id>/expect/", "evaluation.change_evaluationquestion"
-        expected = self.build_button_path(route, self.expect_view, "evaluationquestion_expect", permission)
+        expected = self.build_button_path(
+            route, self.add_expected_passage_view, "evaluationquestion_expect", permission
+        )
         return [expected, *super().get_urls()]
 
-    def expect_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
+    def add_expected_passage_view(self, request: HttpRequest, question_id: int) -> HttpResponse:
         question = get_object_or_404(self.get_queryset(request).select_related("evaluation_set"), pk=question_id)
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)

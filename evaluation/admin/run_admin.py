@@ -71,7 +71,7 @@ def interval_text(interval: Interval | None, *, signed: bool = False) -> str:
     return f"{numbers[0]} ({numbers[1]} … {numbers[2]})"
 
 
-def trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
+def draw_trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Drawing:
     """Draw a metric of the newest runs on the published documents, with a line for each search profile."""
     done = evaluation_set.runs.filter(
         kind=KIND_OF_MEASURE[measure.key], draft=None, status=EvaluationRun.Status.DONE, unreliable_reason=""

@@ -56,7 +56,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         context = {
             "passages": passages,
             "active": active,
-            "offers": [_make_offer(known, passages, active) for known in KNOWN],
+            "offers": [_describe_known_embedder(known, passages, active) for known in KNOWN],
             "named_by_settings": bool(settings.EMBEDDER),
             "trial": trial,
             "badge": render_job_badge(trial) if trial is not None else "",
@@ -98,16 +98,16 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return redirect_to(EmbedderTrial)
 
 
-def _make_offer(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:
+def _describe_known_embedder(known: KnownEmbedder, passages: int, active: Embedder | None) -> dict[str, object]:
     speed = known.passages_a_second
     return {
         "known": known,
-        "is_active": active is not None and _is_made_of(active, known),
+        "is_active": active is not None and _is_same_embedder(active, known),
         "minutes": None if speed is None else max(1, round(passages / speed / 60)),
         "stored_bytes": compute_stored_bytes(passages, known.dimension),
     }
 
 
-def _is_made_of(row: Embedder, known: KnownEmbedder) -> bool:
+def _is_same_embedder(row: Embedder, known: KnownEmbedder) -> bool:
     built_in = known.options.get("built_in")
     return row.options == known.options or (built_in is not None and row.name.startswith(f"{built_in}/"))

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.conversations import rights
 from chat.models import Answer
 from core.admin_base import PageAdmin, admin_link, redirect_to
-from evaluation.admin.run_admin import trend_chart
+from evaluation.admin.run_admin import draw_trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import build_asked_condition
@@ -152,7 +152,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             "is_live": any(not run.is_finished for run in runs),
             "measure": measure,
             "measures": [(kind.label, MEASURES[kind]) for kind in RunKind],
-            "chart": trend_chart(obj, measure),
+            "chart": draw_trend_chart(obj, measure),
         }
 
     def get_urls(self) -> list[URLPattern]:

@@ -50,16 +50,16 @@ class Activity:
     first_token_p50_seconds: float | None = None
 
     @property
-    def asked(self) -> int:
+    def asked_count(self) -> int:
         return self.answered + self.refused + self.failed + self.stopped
 
     @property
-    def rated(self) -> int:
+    def rated_count(self) -> int:
         return self.helpful + self.unhelpful
 
     @property
     def helpful_rate(self) -> float | None:
-        return self.helpful / self.rated if self.rated else None
+        return self.helpful / self.rated_count if self.rated_count else None
 
     @property
     def refusal_rate(self) -> float | None:
@@ -68,7 +68,7 @@ class Activity:
 
     @property
     def degraded_rate(self) -> float | None:
-        return self.degraded / self.asked if self.asked else None
+        return self.degraded / self.asked_count if self.asked_count else None
 
 
 def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activity]:
@@ -134,7 +134,7 @@ class Distribution:
         return f"{self.metric}-{self.judge}".replace("_", "-")
 
     @property
-    def measured(self) -> int:
+    def measured_count(self) -> int:
         return sum(self.counts)
 
 

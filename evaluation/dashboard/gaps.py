@@ -66,13 +66,13 @@ class Gap:
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
     @property
-    def others(self) -> int:
+    def other_count(self) -> int:
         return max(0, len(self.questions) - _EXAMPLES)
 
 
 def list_wordings(asked: Sequence[Unanswered]) -> list[str]:
     """Return the different questions in alphabetical order, ignoring differences of case and white space."""
-    return sorted({_fold(one.question) for one in asked})
+    return sorted({_normalize_question(one.question) for one in asked})
 
 
 def cluster_gaps(
@@ -87,7 +87,7 @@ def cluster_gaps(
     words = list_wordings(asked)
     times: dict[str, list[Unanswered]] = {}
     for one in asked:
-        times.setdefault(_fold(one.question), []).append(one)
+        times.setdefault(_normalize_question(one.question), []).append(one)
     found = []
     for members in cluster_vectors(vectors, least_likeness):
         typical = vectors[list(members)] @ vectors[list(members)].mean(axis=0)
@@ -129,7 +129,7 @@ def cluster_vectors(vectors: npt.NDArray[np.float32], least_likeness: float) -> 
         likeness[first, first] = -np.inf
 
 
-def _fold(question: str) -> str:
+def _normalize_question(question: str) -> str:
     return " ".join(question.split()).casefold()
 
 

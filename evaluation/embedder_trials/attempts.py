@@ -18,7 +18,7 @@ from core.job_queue import enqueue
 from core.jobs import acquire_lease, heartbeat, is_due
 from evaluation.embedder_trials.comparison import measure_embedders
 from evaluation.embedder_trials.known_embedders import find_known_embedder
-from evaluation.embedder_trials.progress import StintOver, TrialProgress
+from evaluation.embedder_trials.progress import TrialProgress, TrialTimeSpent
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.exceptions import ImproperEmbedder, NotFitted
@@ -45,7 +45,7 @@ def continue_trial(trial_id: int) -> EmbedderTrial | None:
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except StintOver:
+    except TrialTimeSpent:
         trial.hand_back("", timedelta())
         enqueue(EmbedderTrial, [trial.pk])
     except (ImproperEmbedder, ImproperlyConfigured) as error:
@@ -88,7 +88,7 @@ def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
         # This object only downloads the model into the shared cache.
-        LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.downloaded, **options)
+        LocalEmbedder(cache_dir=settings.DATA_DIR / "models", report=progress.report_download, **options)
     candidate = embedder_choice.build_chosen_embedder(options)
     candidate.prepare()
     if isinstance(candidate, OnnxEmbedder):

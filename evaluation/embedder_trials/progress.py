@@ -14,14 +14,14 @@ LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
-class StintOver(Exception):
+class TrialTimeSpent(Exception):
     """An error: the worker has run the trial long enough. The next worker continues."""
 
 
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    Raises: LeaseLost if the trial was cancelled; StintOver after LONGEST_STINT_SECONDS, so that the next worker
+    Raises: LeaseLost if the trial was cancelled; TrialTimeSpent after LONGEST_STINT_SECONDS, so that the next worker
     continues. The step SWITCH, in which the site changes to the tried embedder, has no time limit.
     """
 
@@ -42,9 +42,9 @@ class TrialProgress:
         if not self._trial.write(step=self._step, done=done, total=total):
             raise LeaseLost(f"{self._trial.job_name} was cancelled.")
         if now > self._ends_at and self._step is not Step.SWITCH:
-            raise StintOver
+            raise TrialTimeSpent
 
-    def downloaded(self, what: str, done: int, total: int) -> None:
+    def report_download(self, what: str, done: int, total: int) -> None:
         """Store the progress of a download. The hub client calls this in its own thread."""
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:

@@ -26,7 +26,7 @@ from typing import Any
 from chat.answering.checking.citations import remove_markers
 from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.types import Case, JudgeError, Measured, Meter, UnusableJudgement
+from evaluation.judges.types import JudgeError, JudgementCase, MeasuredScore, Meter, UnusableJudgement
 
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
@@ -81,7 +81,7 @@ _METRICS: Mapping[str, Callable[..., Any]] = {
 _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
-def deepeval_case(case: Case) -> LLMTestCase:
+def deepeval_case(case: JudgementCase) -> LLMTestCase:
     """Convert the case to DeepEval's form, without marks that make it open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
@@ -101,7 +101,7 @@ class DeepEvalJudge:
         self.name = model.name
         self._llm = _JudgeLLM(model, meter)
 
-    def metrics(self, case: Case) -> tuple[str, ...]:
+    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
         """Return the metrics for the case; for a refusal, only the metrics of the sources."""
         if not case.sources:
             return ()
@@ -111,7 +111,7 @@ class DeepEvalJudge:
         always = (*of_claims, "answer_relevancy", "contextual_relevancy")
         return (*always, "contextual_precision", "contextual_recall") if case.reference else always
 
-    def measure(self, metric: str, case: Case) -> Measured:
+    def measure(self, metric: str, case: JudgementCase) -> MeasuredScore:
         measuring = _METRICS[metric](
             model=self._llm, threshold=THRESHOLD, async_mode=False, eval_mode="llm", include_reason=True
         )
@@ -127,7 +127,7 @@ class DeepEvalJudge:
         score = measuring.score
         if measuring.error or score is None or not math.isfinite(score) or not 0 <= score <= 1:
             raise UnusableJudgement(f"DeepEval gave no score between 0 and 1 but {score!r}. {measuring.error or ''}")
-        return Measured(float(score), str(measuring.reason or ""), THRESHOLD, details)
+        return MeasuredScore(float(score), str(measuring.reason or ""), THRESHOLD, details)
 
 
 class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
@@ -171,7 +171,7 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _read_verdicts(metric: str, measured: Any, case: Case) -> list[Mapping[str, Any]]:
+def _read_verdicts(metric: str, measured: Any, case: JudgementCase) -> list[Mapping[str, Any]]:
     """Return the single verdicts from which DeepEval computed the score.
 
     Raises: UnusableJudgement if an item has no verdict.

@@ -14,9 +14,9 @@ from chat.answering.checking.support import SupportReason, estimate_groundedness
 from chat.answering.checking.verification import verify_citations
 from chat.answering.checking.words import find_stems
 from chat.pages.doubts import describe_reason
-from chat.types import CheckedStatement, Verified
+from chat.types import CheckedStatement, VerificationResult
 from core.exceptions import RagsiteError
-from evaluation.judges.types import Case, JudgeUnavailable, Measured, NotMeasurable
+from evaluation.judges.types import JudgementCase, JudgeUnavailable, MeasuredScore, NotMeasurable
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import describe_missing_calibration, find_current_calibration
 from retrieval.text.sentences import split_sentences
@@ -82,7 +82,7 @@ NAME = "rules, version 1"
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
-def _select_measured(verified: Verified) -> Sequence[CheckedStatement]:
+def _select_measured_statements(verified: VerificationResult) -> Sequence[CheckedStatement]:
     statements = [statement for statement in verified.statements if statement.support is not None]
     if not statements:
         raise NotMeasurable("The answer is in another language than its passages, so their words cannot be compared.")
@@ -109,9 +109,9 @@ class OfflineJudge:
     name = NAME
 
     def __init__(self) -> None:
-        self._verified: Verified | None = None
+        self._verified: VerificationResult | None = None
 
-    def metrics(self, case: Case) -> tuple[str, ...]:
+    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
         """Return the metrics for the case; for a refusal, only the metrics of the sources."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
@@ -123,8 +123,8 @@ class OfflineJudge:
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context)
 
-    def measure(self, metric: str, case: Case) -> Measured:
-        compute: dict[str, Callable[[Case], Measured]] = {
+    def measure(self, metric: str, case: JudgementCase) -> MeasuredScore:
+        compute: dict[str, Callable[[JudgementCase], MeasuredScore]] = {
             "groundedness": self._measure_groundedness,
             "citation_support": self._measure_citation_support,
             "answer_relevancy": self._measure_answer_relevancy,
@@ -135,8 +135,8 @@ class OfflineJudge:
         except RagsiteError as error:
             raise _make_embedder_error(error) from error
 
-    def _measure_groundedness(self, case: Case) -> Measured:
-        statements = _select_measured(self._verify(case))
+    def _measure_groundedness(self, case: JudgementCase) -> MeasuredScore:
+        statements = _select_measured_statements(self._verify(case))
         score = estimate_groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
@@ -145,14 +145,14 @@ class OfflineJudge:
                 for one in unsupported[:MOST_QUOTED]
             )
             reason = f"The passages do not support {len(unsupported)} of {len(statements)} sentences: {quoted}"
-        return Measured(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
+        return MeasuredScore(score, reason, 0.5, [_describe_statement(case.answer, one) for one in statements])
 
-    def _measure_citation_support(self, case: Case) -> Measured:
+    def _measure_citation_support(self, case: JudgementCase) -> MeasuredScore:
         """Return the share of the answer's sentences that are supported by a passage that they cite.
 
         A sentence without a citation counts as not supported.
         """
-        statements = _select_measured(self._verify(case))
+        statements = _select_measured_statements(self._verify(case))
         uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         details = [
@@ -161,9 +161,9 @@ class OfflineJudge:
         ]
         reason = f"Of {len(statements)} sentences, {sum(supported)} are supported by a passage that they cite"
         reason += f"; {sum(uncited)} cite none." if any(uncited) else "."
-        return Measured(sum(supported) / len(statements), reason, 0.8, details)
+        return MeasuredScore(sum(supported) / len(statements), reason, 0.8, details)
 
-    def _measure_answer_relevancy(self, case: Case) -> Measured:
+    def _measure_answer_relevancy(self, case: JudgementCase) -> MeasuredScore:
         (best,) = _find_relevancies(case.question, [("", remove_markers(case.answer, case.markers))])
         if not best.sentence:
             raise NotMeasurable("The answer has no sentence that can be compared with the question.")
@@ -172,9 +172,9 @@ class OfflineJudge:
             f"“{_shorten(best.sentence)}”"
         )
         details = [{"sentence": best.sentence, "similarity": best.similarity, "coverage": best.coverage}]
-        return Measured(best.score, reason, THRESHOLD, details)
+        return MeasuredScore(best.score, reason, THRESHOLD, details)
 
-    def _measure_contextual_relevancy(self, case: Case) -> Measured:
+    def _measure_contextual_relevancy(self, case: JudgementCase) -> MeasuredScore:
         headed = [
             (f"{source.block.best.document_title} {source.block.best.section}", source.block.content)
             for source in case.sources
@@ -186,9 +186,9 @@ class OfflineJudge:
         ]
         relevant = sum(one.score >= THRESHOLD for one in found)
         reason = f"{relevant} of {len(found)} passages hold a sentence that bears on the question."
-        return Measured(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
+        return MeasuredScore(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
 
-    def _verify(self, case: Case) -> Verified:
+    def _verify(self, case: JudgementCase) -> VerificationResult:
         if self._verified is None:
             try:
                 # Without the embedder, the judge fails here, before it has computed a score.

@@ -30,7 +30,7 @@ class JudgeBudgetSpent(JudgeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgementCase:
     """An answer to judge, with its sources.
 
     ``answer`` includes the markers (``[1]``); if ``markers`` is None, every ``[n]`` is one. ``reference`` is the
@@ -47,7 +47,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredScore:
     """A judge's score, 0 to 1, with its reason. ``details`` has an object for each sentence, claim or passage."""
 
     score: float
@@ -59,10 +59,10 @@ class Measured:
 class Judge(Protocol):
     name: str
 
-    def metrics(self, case: Case) -> tuple[str, ...]:
+    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
         """Return the metrics that apply to this case, in the order in which to measure them."""
 
-    def measure(self, metric: str, case: Case) -> Measured:
+    def measure(self, metric: str, case: JudgementCase) -> MeasuredScore:
         """Return the score of the metric. Raises: JudgeError if the judge cannot give a score."""
 
 

@@ -13,12 +13,12 @@ from django.conf import settings
 from chat.answering import writers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.pipeline import answer_question
-from chat.types import AnswerDraft, AnswerToken, Completed, Failed, VerifiedCitation
+from chat.types import AnswerDraft, AnswerToken, CompletedEvent, FailedEvent, VerifiedCitation
 from evaluation import conf
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import MOST_POINTS, grade_answer
 from evaluation.judgements import JobMeter
-from evaluation.judges.types import Case, JudgeBudgetSpent, JudgeError, UnusableJudgement
+from evaluation.judges.types import JudgeBudgetSpent, JudgeError, JudgementCase, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
 from evaluation.runs import agreement
@@ -55,7 +55,7 @@ class RunInput:
     questions: Sequence[EvaluationQuestion]
 
 
-def search_errors(trace: SearchTrace) -> str:
+def describe_search_errors(trace: SearchTrace) -> str:
     errors = [retriever.error for retriever in trace.retrievers]
     if trace.rerank is not None and trace.rerank.status is not StageStatus.OFF:
         errors.append(trace.rerank.error)
@@ -64,7 +64,7 @@ def search_errors(trace: SearchTrace) -> str:
 
 def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
     """Raise NotMeasured if a part of the search failed, because the result would not show the profile's quality."""
-    if errors := search_errors(trace):
+    if errors := describe_search_errors(trace):
         raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
@@ -151,14 +151,14 @@ class Reply:
     """
 
     searched: AnswerDraft | None = None
-    end: Completed | Failed | None = None
+    end: CompletedEvent | FailedEvent | None = None
     first_ms: float | None = None
     last_ms: float = 0.0
 
     @property
     def texts_on_page(self) -> tuple[str, ...]:
         """The texts that the page shows beside the answer: passages, and the rows of a table."""
-        passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, Completed) else ()
+        passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, CompletedEvent) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
 
@@ -183,7 +183,7 @@ async def measure_reply(
             case AnswerToken():
                 if reply.first_ms is None:
                     reply.first_ms = (time.perf_counter() - started) * 1000
-            case Completed() | Failed():
+            case CompletedEvent() | FailedEvent():
                 reply.end = event
     reply.last_ms = (time.perf_counter() - started) * 1000
     return reply
@@ -209,7 +209,7 @@ class AnswerMeasurement:
         reply = async_to_sync(measure_reply)(
             question.text, self._task.filters, self._task.profile, instructions=told.text if told else ""
         )
-        if not isinstance(reply.end, Completed):
+        if not isinstance(reply.end, CompletedEvent):
             problem = reply.end.message if reply.end is not None else "The answer broke off."
             raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
@@ -230,7 +230,7 @@ class AnswerMeasurement:
             f"{stood_in[0].generator}, which stood in for it: run it again."
         )
 
-    def _make_result(self, question: EvaluationQuestion, reply: Reply, end: Completed) -> AnswerResult:
+    def _make_result(self, question: EvaluationQuestion, reply: Reply, end: CompletedEvent) -> AnswerResult:
         result = AnswerResult(
             run=self._task.run,
             question=question,
@@ -259,7 +259,9 @@ class AnswerMeasurement:
             result.cost = usage.cost
         return result
 
-    def _grade(self, result: AnswerResult, question: EvaluationQuestion, end: Completed, beside: Sequence[str]) -> None:
+    def _grade(
+        self, result: AnswerResult, question: EvaluationQuestion, end: CompletedEvent, beside: Sequence[str]
+    ) -> None:
         expected = question.expectations
         if not expected.has_text_expectations:
             return
@@ -310,7 +312,7 @@ class ModelJudge:
         if self._given_up:
             result.judge_error = self._given_up
             return
-        case = Case(
+        case = JudgementCase(
             question=result.text,
             answer=result.answer,
             sources=tuple(source for source in sources if source.block.content.strip()),
@@ -331,7 +333,7 @@ class ModelJudge:
                 self._given_up = str(error)
 
 
-def _judge(judge: Judge, metric: str, case: Case) -> MetricJudgementPayload:
+def _judge(judge: Judge, metric: str, case: JudgementCase) -> MetricJudgementPayload:
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

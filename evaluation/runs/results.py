@@ -151,11 +151,11 @@ def _summarise_answers(results: Sequence[AnswerResult]) -> AnswerFiguresPayload:
             "cost": round(sum(costs), 6) if costs else None,
         }
     if any(one.judged or one.judge_error for one in results):
-        figures["judged"] = _read_judged(results)
+        figures["judged"] = _summarize_judgements(results)
     return figures
 
 
-def _read_judged(results: Sequence[AnswerResult]) -> JudgedPayload:
+def _summarize_judgements(results: Sequence[AnswerResult]) -> JudgedPayload:
     by_metric: dict[str, list[MetricJudgementPayload]] = {}
     for result in results:
         for metric, judged in result.judged.items():

@@ -45,7 +45,7 @@ Measurement = SearchMeasurement | AnswerMeasurement
 Report = Callable[[int, int], None]
 
 
-class _StintOver(Exception):
+class _RunTimeSpent(Exception):
     """An error: the worker's time for the run is over. The next worker asks the remaining questions."""
 
 
@@ -64,7 +64,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except _StintOver:
+    except _RunTimeSpent:
         run.hand_back("", timedelta())
         enqueue(EvaluationRun, [run.pk])
     except Unmeasurable as error:
@@ -91,7 +91,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     began = time.monotonic()
     for number, question in enumerate(left, start=len(task.questions) - len(left)):
         if time.monotonic() - began > LONGEST_STINT_SECONDS:
-            raise _StintOver
+            raise _RunTimeSpent
         if report is not None:
             report(number, len(task.questions))
         _save(run, measurement.ask(question))

@@ -25,7 +25,7 @@ Lines = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RelevanceJudgement:
     source: str
     grade: int
     where: str
@@ -37,7 +37,7 @@ class ImportedQuestion:
     text: str
     expected_answer: str = ""
     expected: Expectations = field(default_factory=Expectations)
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[RelevanceJudgement] = field(default_factory=list)
 
     @property
     def says_what_is_expected(self) -> bool:
@@ -108,7 +108,7 @@ def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str,
         yield where, identifier, row
 
 
-def parse_judgements(lines: Lines) -> Iterator[tuple[str, Judged]]:
+def parse_judgements(lines: Lines) -> Iterator[tuple[str, RelevanceJudgement]]:
     """Yield the query id and the judged document of each line; a heading is skipped."""
     for at, (where, line) in enumerate(lines):
         fields = [field.strip() for field in line.split("\t")]
@@ -118,7 +118,7 @@ def parse_judgements(lines: Lines) -> Iterator[tuple[str, Judged]]:
             raise UnreadableTestSet(
                 f"{where}, is not a judgement: a query's id, a document's source and a whole number, with tabs between."
             )
-        yield fields[0], Judged(make_storable(fields[1]), int(fields[2]), where)
+        yield fields[0], RelevanceJudgement(make_storable(fields[1]), int(fields[2]), where)
 
 
 def make_storable(text: str) -> str:
@@ -162,7 +162,7 @@ def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -
     return Expectations(lists["must"], lists["must_not"], longest, refusal)
 
 
-def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, Judged]]:
+def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, RelevanceJudgement]]:
     seen: set[tuple[str, str]] = set()
     for query, judged in parse_judgements(read_numbered_lines(name, content)):
         if judged.grade > LARGEST_GRADE or len(judged.source) > LONGEST_ID:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage, RunKind
-from evaluation.statistics import Expectation
+from evaluation.statistics import ExpectedPassageChunks
 from retrieval.models import Chunk, Document, DocumentText
 
 # A chunk contains a quote if they share at least this part of the shorter one.
@@ -31,7 +31,7 @@ def _describe_expectations(question: EvaluationQuestion, kind: str) -> list[Any]
     return [sorted((one.source, one.quote, one.content_hash, one.grade) for one in passages)]
 
 
-def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, Expectation]:
+def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]) -> dict[int, ExpectedPassageChunks]:
     """Return which chunks of the collection contain each expected passage, by the passage's id."""
     sources = {one.source for one in expected}
     documents = dict(Document.objects.filter(collection=collection_id, source__in=sources).values_list("source", "pk"))
@@ -43,7 +43,7 @@ def find_expected_chunks(collection_id: int, expected: Sequence[ExpectedPassage]
     for document_id, quoted in quotes.items():
         chunks |= _locate(document_id, quoted)
     return {
-        one.pk: Expectation(
+        one.pk: ExpectedPassageChunks(
             one.pk, one.grade, documents.get(one.source), chunks.get(one.pk, frozenset()), whole=not one.quote
         )
         for one in expected

@@ -25,6 +25,6 @@ register.filter("ranks", ranks_text)
 register.filter("verdict", verdict_badge)
 
 
-@register.filter
-def difference(found: Interval | None) -> str:
+@register.filter("difference")
+def format_difference(found: Interval | None) -> str:
     return interval_text(found, signed=True)

@@ -19,7 +19,7 @@ from django.urls import path, reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat.conversations.rights import explain_answer, filter_open_answers
+from chat.conversations.rights import explain_answer_access, filter_open_answers
 from chat.models import Answer
 from core.user_types import AnyUser
 from ragsite.accounts.front_figures import FrontFigures
@@ -128,7 +128,7 @@ class AccountsAdminSite(AdminSite):
         account: Any = AnonymousUser()
         if name:
             account = get_user_model()._default_manager.filter(Q(username=name) | Q(email__iexact=name)).first()
-        explain: Any = {Document: explain_document, Collection: explain_collection, Answer: explain_answer}[
+        explain: Any = {Document: explain_document, Collection: explain_collection, Answer: explain_answer_access}[
             type(subject)
         ]
         context = {

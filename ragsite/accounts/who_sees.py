@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.conversations.answer_audience import find_answer_readers
-from chat.conversations.rights import is_withheld, may_read_all
+from chat.conversations.rights import is_withheld, may_read_all_answers
 from chat.models import Answer
 from core.key_limits import set_limits
 from core.user_types import AnyUser
@@ -171,5 +171,5 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
 
 def _may_read(key: ApiKey, answer: Answer) -> bool:
     set_limits(key.user, key.limits())
-    is_open = key.user_id == answer.conversation.owner_id or may_read_all(key.user)
+    is_open = key.user_id == answer.conversation.owner_id or may_read_all_answers(key.user)
     return is_open and not is_withheld(key.user, answer)

@@ -169,7 +169,7 @@ def _build_context(text: str) -> Block:
 def build_message(answer: Answer, note: str) -> list[Block]:
     """Return the blocks of a finished answer: its text, its sources, ``note``, and buttons to rate it."""
     turn = build_turn(answer)
-    told = payloads.build_completed(answer, answer.citations.all())
+    told = payloads.build_completed_payload(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
     sections = split_sections(convert_to_mrkdwn(render_whole_text(told), cited, turn.addresses))
     if len(sections) > MOST_SECTIONS:

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 
 from chat.answering import pipeline
-from chat.types import AnswerDraft, Failed
+from chat.types import AnswerDraft, FailedEvent
 from evaluation.models import EvaluationSet, ExpectedPassage
 from evaluation.models.evaluation_set import build_asked_condition
 from ragsite.processes.first_run import COLLECTIONS, load_demo
@@ -51,7 +51,7 @@ async def ask_all(questions, by_name=()):
         async for event in pipeline.answer_question(question, filters):
             if isinstance(event, AnswerDraft):
                 searched = event
-            assert not isinstance(event, Failed)
+            assert not isinstance(event, FailedEvent)
         outcomes.append((searched, event))
     return outcomes
 

@@ -5,7 +5,7 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.urls import reverse
 
 from chat.conversations import sharing
-from chat.conversations.rights import explain_answer
+from chat.conversations.rights import explain_answer_access
 from chat.models import Answer, Conversation
 from ragsite.accounts.roles import create_roles
 from ragsite.models import ApiKey
@@ -121,17 +121,17 @@ def test_of_an_answer(people, collection, ingest):
         conversation=Conversation.objects.create(owner=people["nurse"]), question="How many days?", status="completed",
         source_documents=[document.pk], source_collections=[collection.pk],
     )  # fmt: skip
-    assert explain_answer(people["nurse"], answer).is_seen
-    assert "may not view the answers of others" in explain_answer(people["reader"], answer).rule
-    assert explain_answer(people["curator"], answer).is_seen
+    assert explain_answer_access(people["nurse"], answer).is_seen
+    assert "may not view the answers of others" in explain_answer_access(people["reader"], answer).rule
+    assert explain_answer_access(people["curator"], answer).is_seen
     document.metadata = {"groups": ["law"]}
     document.save()
-    reason = explain_answer(people["nurse"], answer)
+    reason = explain_answer_access(people["nurse"], answer)
     assert not reason.is_seen
     assert "It rests on “" in reason.rule
     assert "the groups law" in reason.rule
     document.delete()
-    assert explain_answer(people["nurse"], answer).is_seen
+    assert explain_answer_access(people["nurse"], answer).is_seen
 
 
 def test_the_page(people, collection, client):

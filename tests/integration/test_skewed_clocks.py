@@ -79,7 +79,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(kin
     if issubclass(kind, Job):
         sweep_jobs(kind)
     else:
-        saving.close_interrupted()
+        saving.close_interrupted_answers()
     assert held.held().exists()
     # Silent by the database's clock.
     kind.objects.update(heartbeat_at=Now() - 2 * kind.SILENT_AFTER)
@@ -121,7 +121,7 @@ def test_an_answer_is_followed_and_not_written_twice(skew, clock, settings):
     clock(-skew)
     _, is_alive, _ = streams._load_stored_after(first.pk, 0, 0)
     assert is_alive
-    assert saving.close_interrupted() == 0
+    assert saving.close_interrupted_answers() == 0
     # The writer, on the first machine, sees that somebody follows on the second.
     clock(skew)
     assert heartbeats._store({run: 0}) == {run: True}

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, parse_positive, table
+from bench.reporting import Report, format_markdown_table, parse_positive
 from bench.speed.answer_stages import WARM_UP, StageRun, measure_answer_stages
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import round_figures
@@ -45,7 +45,7 @@ class Command(MeasuringCommand, PreparedCommand):
             f"{measured.answers} answers. Processor time, p50 / p95: {total.p50:.0f} / {total.p95:.0f} ms, "
             f"{total.p50 / measured.reference_ms:.0f} times that of encoding a question alone "
             f"({measured.reference_ms:.1f} ms). To the first word on the clock: {first.p50:.0f} / {first.p95:.0f} ms."
-            f"\n\n{table(['stage', 'processor ms, mean'], rows)}"
+            f"\n\n{format_markdown_table(['stage', 'processor ms, mean'], rows)}"
         )
 
     def as_json(self, measured: StageRun) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, parse_positive, table
+from bench.reporting import Report, format_markdown_table, parse_positive
 from bench.speed.search_corpus import load_beir_corpus, load_synthetic_corpus, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, measure_search_speed
 from evaluation.statistics import percentile
@@ -55,14 +55,14 @@ class Command(MeasuringCommand, PreparedCommand):
                 remove(loaded.collection)
 
     def as_markdown(self, measured: BenchmarkRun) -> str:
-        stages = table(
+        stages = format_markdown_table(
             ["stage", "p50 ms", "p95 ms"],
             [[name, f"{times.p50:.1f}", f"{times.p95:.1f}"] for name, times in measured.stages().items()],
         )
         ratios = "; ".join(f"{name.replace('_', ' ')} {measured.ratio(*of):.1f}" for name, of in RATIOS.items())
         largest = {name: size for name, size in measured.table_bytes.items() if size >= 10 * 2**20}
         sizes = ", ".join(f"{name} {size / 2**20:.0f} MiB" for name, size in largest.items())
-        several = table(
+        several = format_markdown_table(
             ["askers at once", "searches a second", "p50 ms", "p95 ms"],
             [
                 [each.askers, f"{each.per_second:.1f}", f"{each.times.p50:.0f}", f"{each.times.p95:.0f}"]

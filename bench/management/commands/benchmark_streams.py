@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, parse_positive, table
+from bench.reporting import Report, format_markdown_table, parse_positive
 from bench.speed.streams import StreamLoad, StreamRun, measure_streams
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
@@ -73,8 +73,8 @@ class Command(MeasuringCommand, PreparedCommand):
         return "\n\n".join(
             [
                 f"{measured.streams} streams, {len(measured.errors)} failed.",
-                table(["seconds to the", "p50", "p95"], times),
-                table(["web server", "memory, MiB", "database connections"], loads),
+                format_markdown_table(["seconds to the", "p50", "p95"], times),
+                format_markdown_table(["web server", "memory, MiB", "database connections"], loads),
                 f"Processor time of a stream: web server {measured.cpu_ms:.0f} ms, database {database}, "
                 f"readers{'' if measured.quoted else ' and model'} {measured.readers_ms:.0f} ms.",
                 f"All readers gone at once: answers were written on for {measured.stopped_seconds:.1f} s.",

@@ -10,7 +10,7 @@ from bench.answers.sets import Question, QuestionKind, choose_evenly, choose_off
 from bench.beir import TestSet, read_test_set
 from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, format_figure, parse_positive, table
+from bench.reporting import Report, format_figure, format_markdown_table, parse_positive
 from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 
@@ -86,7 +86,7 @@ class Command(MeasuringCommand, PreparedCommand):
             ]
             for name, label in LATENCIES.items()
         ]
-        return table(["", *(run.name for run in runs)], rows)
+        return format_markdown_table(["", *(run.name for run in runs)], rows)
 
     def as_json(self, runs: Sequence[AnswerRun]) -> dict[str, Any]:
         return {

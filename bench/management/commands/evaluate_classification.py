@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.beir import name_place_in_errors, read_objects
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, table
+from bench.reporting import Report, format_markdown_table
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import Interval, mean_interval, round_figures
 from retrieval.search.understanding.classification import classify_question
@@ -78,9 +78,9 @@ class Command(MeasuringCommand):
             for label, given in matrix.items()
         ]
         return (
-            f"{table(['questions', 'number', 'accuracy'], groups)}\n\n"
+            f"{format_markdown_table(['questions', 'number', 'accuracy'], groups)}\n\n"
             f"Confusion matrix, {judged}: a row is a label, a column a class given\n\n"
-            f"{table(['', *matrix, 'recall'], rows)}"
+            f"{format_markdown_table(['', *matrix, 'recall'], rows)}"
         )
 
 

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.labelled_answers import JudgedAnswer, compute_marking, judge_answers, read_labelled_answers, word_share
+from bench.labelled_answers import (
+    JudgedAnswer,
+    compute_word_share,
+    count_unsupported_sentences,
+    judge_answers,
+    read_labelled_answers,
+)
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
 from bench.statistics import auroc, auroc_interval
@@ -33,7 +39,7 @@ class Command(MeasuringCommand):
         return judge_answers(read_labelled_answers(options["file"]), report)
 
     def as_markdown(self, judged: Sequence[JudgedAnswer]) -> str:
-        figures, found = self.as_json(judged), compute_marking(judged)
+        figures, found = self.as_json(judged), count_unsupported_sentences(judged)
         hallucinated = sum(each.answer.hallucinated for each in judged)
         shares = ["-" if share is None else f"{share:.2f}" for share in (found.precision, found.recall)]
         return (
@@ -48,13 +54,13 @@ class Command(MeasuringCommand):
         labels = [each.answer.hallucinated for each in judged]
         # A low support means a likely hallucination, so the sign is reversed.
         area = auroc_interval(labels, [-each.score for each in judged])
-        found = compute_marking(judged)
+        found = count_unsupported_sentences(judged)
         return {
             "answers": len(judged),
             "auroc": round(area.mean, DIGITS),
             "low": round(area.low, DIGITS),
             "high": round(area.high, DIGITS),
-            "baseline_auroc": round(auroc(labels, [-word_share(each.answer) for each in judged]), DIGITS),
+            "baseline_auroc": round(auroc(labels, [-compute_word_share(each.answer) for each in judged]), DIGITS),
             "sentences": {
                 "judged": found.sentences,
                 "marked": found.marked,

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from bench.beir import read_test_set
 from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
-from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, measure_rankings, rerankers
-from bench.reporting import Report, format_figure, format_interval, parse_positive, table
+from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, list_rerankers, measure_rankings
+from bench.reporting import Report, format_figure, format_interval, format_markdown_table, parse_positive
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
@@ -37,7 +37,7 @@ class Command(MeasuringCommand, PreparedCommand):
         parser.add_argument(
             "--reranker",
             metavar="R",
-            help=f"For every method, one of: {', '.join(rerankers())}. The default's own, "
+            help=f"For every method, one of: {', '.join(list_rerankers())}. The default's own, "
             "and none for the other methods, when left out.",
         )
         parser.add_argument(
@@ -57,8 +57,8 @@ class Command(MeasuringCommand, PreparedCommand):
     def measure(self, options: dict[str, Any], report: Report) -> list[SetRun]:
         methods = _parse_methods(options["methods"])
         reranker = options["reranker"]
-        if reranker is not None and reranker not in rerankers():
-            raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(rerankers())}.")
+        if reranker is not None and reranker not in list_rerankers():
+            raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(list_rerankers())}.")
         check_depth()
         # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
@@ -99,7 +99,7 @@ class Command(MeasuringCommand, PreparedCommand):
         for metric in METRICS:
             means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
             rows.append([f"**mean {metric}**", "", "", *_mark_best(means)])
-        tables = [table(["set", "documents", "questions", *names], rows)]
+        tables = [format_markdown_table(["set", "documents", "questions", *names], rows)]
         if DEFAULT in names and BASELINE in names:
             retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
             compared = []
@@ -112,7 +112,9 @@ class Command(MeasuringCommand, PreparedCommand):
                     cells.append(format_interval(**asdict(_compare_paired(default, of_set.methods[name]))))
                 compared.append(cells)
             tables.append(
-                table(["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared)
+                format_markdown_table(
+                    ["set", f"{DEFAULT} nDCG@10", *(f"− {name}" for name in (BASELINE, *retrievers))], compared
+                )
             )
         return "\n\n".join(tables)
 
@@ -133,7 +135,7 @@ def _format_run(run: SetRun) -> str:
             ]
         )
     header = ["method", *METRICS, f"ndcg@10 - {BASELINE}", *(f"{stage} ms p50/p95" for stage in TIMED)]
-    return f"{run.name}: {run.documents} documents, {run.queries} queries\n\n{table(header, rows)}"
+    return f"{run.name}: {run.documents} documents, {run.queries} queries\n\n{format_markdown_table(header, rows)}"
 
 
 def _format_means(runs: Sequence[SetRun]) -> str:
@@ -141,7 +143,7 @@ def _format_means(runs: Sequence[SetRun]) -> str:
     for name in runs[0].methods:
         means = (sum(run.methods[name].interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
         rows.append([name, *(f"{mean:.3f}" for mean in means)])
-    return f"Means of {len(runs)} sets, each counting once\n\n{table(['method', *METRICS], rows)}"
+    return f"Means of {len(runs)} sets, each counting once\n\n{format_markdown_table(['method', *METRICS], rows)}"
 
 
 def _parse_methods(names: str) -> list[str]:

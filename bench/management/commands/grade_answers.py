@@ -8,10 +8,10 @@ from typing import Any
 
 from django.test.utils import override_settings
 
-from bench.answers.askers import OwnCodeAsker, SiteAsker
-from bench.answers.graded import GradedReply, GradedRun, read_graded, run_graded
+from bench.answers.askers import InProcessAsker, SiteAsker
+from bench.answers.graded import GradedReply, GradedRun, ask_graded_questions, read_graded_questions
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, table
+from bench.reporting import Report, format_markdown_table
 from chat.answering.writers import find_generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, round_figures
@@ -47,7 +47,7 @@ class Command(MeasuringCommand, PreparedCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> GradedRun:
-        questions = read_graded(options["file"])
+        questions = read_graded_questions(options["file"])
         asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
         if not asked:
             raise EvaluationError(f"{options['file']} asks nothing of the corpus {options['corpus']!r}.")
@@ -63,12 +63,12 @@ class Command(MeasuringCommand, PreparedCommand):
 
             if not options["model"]:
                 stack.enter_context(override_settings(OPENAI_MODEL=""))
-            asker = SiteAsker(options["url"], options["token"]) if options["url"] else OwnCodeAsker()
-            return run_graded(asked, asker, tell)
+            asker = SiteAsker(options["url"], options["token"]) if options["url"] else InProcessAsker()
+            return ask_graded_questions(asked, asker, tell)
 
     def as_markdown(self, run: GradedRun) -> str:
-        points = table(["mean points of 3 (questions)", *run.corpora, "all"], _make_rows(run))
-        return f"{points}\n\n{table(['share of the questions', ''], _make_figure_rows(run))}"
+        points = format_markdown_table(["mean points of 3 (questions)", *run.corpora, "all"], _make_rows(run))
+        return f"{points}\n\n{format_markdown_table(['share of the questions', ''], _make_figure_rows(run))}"
 
     def as_json(self, run: GradedRun) -> dict[str, Any]:
         def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
@@ -84,7 +84,9 @@ class Command(MeasuringCommand, PreparedCommand):
                 corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
                 for corpus in run.corpora
             },
-            "shares": {name: None if share is None else round_figures(share) for name, share in run.shares().items()},
+            "shares": {
+                name: None if share is None else round_figures(share) for name, share in run.compute_shares().items()
+            },
             "seconds": None if seconds is None else round_figures(seconds, 2),
         }
 
@@ -110,7 +112,9 @@ def _make_rows(run: GradedRun) -> list[list[str]]:
 
 
 def _make_figure_rows(run: GradedRun) -> list[list[str]]:
-    rows = [[SHARES[name], _format_interval(share)] for name, share in run.shares().items() if share is not None]
+    rows = [
+        [SHARES[name], _format_interval(share)] for name, share in run.compute_shares().items() if share is not None
+    ]
     if seconds := run.seconds():
         rows.append(["seconds, p50 / p95", f"{seconds.p50:.2f} / {seconds.p95:.2f}"])
     return rows

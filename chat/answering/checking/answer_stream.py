@@ -20,11 +20,11 @@ from chat.answering.checking.citations import (
     Marker,
     find_cited_sentences,
     find_code,
-    find_undecided,
+    find_unfinished_markup,
 )
 from chat.answering.checking.edits import Edit
 from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
-from chat.answering.checking.support import declines, extract_assertion
+from chat.answering.checking.support import extract_assertion, is_refusal_or_courtesy
 from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
 from chat.answering.tool_calls import FUNCTION
 from chat.exceptions import AnswerWithheld
@@ -85,8 +85,8 @@ class AnswerStream:
         self._addresses: set[str] = set()
         self._tags: set[str] = set()
         self._attributor = Attributor((), prompt.markers, encode)
-        self._admit_words(prompted)
-        self._attributor.admit(sources)
+        self._add_source_words(prompted)
+        self._attributor.add_sources(sources)
         self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _remove_brackets(turn.answer))]
 
         self.written = ""
@@ -109,11 +109,11 @@ class AnswerStream:
     def has_no_answer(self) -> bool:
         return self.declines or (not self._says_something and bool(self.written.strip()))
 
-    def admit(self, sources: Sequence[ContextSource]) -> None:
-        self._admit_words(sources)
-        self._attributor.admit(sources)
+    def add_sources(self, sources: Sequence[ContextSource]) -> None:
+        self._add_source_words(sources)
+        self._attributor.add_sources(sources)
 
-    def _admit_words(self, sources: Sequence[ContextSource]) -> None:
+    def _add_source_words(self, sources: Sequence[ContextSource]) -> None:
         contents = [source.block.content for source in sources]
         self._addresses |= find_known_addresses(sources)
         self._tags |= find_tags(contents)
@@ -150,7 +150,7 @@ class AnswerStream:
             if shared in self._rules and shared not in self._known_letters:
                 raise AnswerWithheld("prompt")
 
-    def _find_begin(self, *, is_end: bool) -> bool:
+    def _find_answer_start(self, *, is_end: bool) -> bool:
         if self._begin is not None:
             return True
         text = self.written[self._skipped :]
@@ -182,13 +182,13 @@ class AnswerStream:
     def _process_pieces(self, *, is_end: bool) -> str:
         if is_end:
             self.written = self.written.rstrip()
-        if not self._find_begin(is_end=is_end):
+        if not self._find_answer_start(is_end=is_end):
             return ""
         text = self.written[self._open :]
-        undecided = len(text) if is_end else find_undecided(text)
+        undecided = len(text) if is_end else find_unfinished_markup(text)
         references = find_references(text[:undecided], self._attributor.markers, self._is_in_sources, is_end=is_end)
         sure = text[: references.undecided]
-        complete = len(sure) if is_end else _find_begin_of_last(sure, references.found)
+        complete = len(sure) if is_end else _find_last_sentence_start(sure, references.found)
         if complete:
             self._complete_sentence(text[:complete], references.found)
         if cycle := _find_cycle(text):
@@ -231,7 +231,7 @@ class AnswerStream:
                 break
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
             found = self._attributor.find(bare, sentence.markers, self._text)
-            says = bool(found) or not (declines(bare) or extract_assertion(bare) is None)
+            says = bool(found) or not (is_refusal_or_courtesy(bare) or extract_assertion(bare) is None)
             self._says_something = self._says_something or says
             placed: list[int] = []
             own = [each for each in inside if sentence.start <= each.start < sentence.end]
@@ -293,7 +293,7 @@ class AnswerStream:
             # A model may also write NO_ANSWER as its last line, after a function call without success.
             self.declines = self.declines or (is_end and refusal == NO_ANSWER)
             end = min(end, max(line, self._shown))
-        self._edits = [self._move_late(edit) for edit in self._edits]
+        self._edits = [self._move_edit_after_shown(edit) for edit in self._edits]
         # The prompt shows [1] in a document as ⟦1⟧. If the model quotes it, it becomes [1] again.
         quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
@@ -314,7 +314,7 @@ class AnswerStream:
         self._shown = max(self._shown, end)
         return "".join(pieces)
 
-    def _move_late(self, edit: Edit) -> Edit:
+    def _move_edit_after_shown(self, edit: Edit) -> Edit:
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
@@ -350,7 +350,7 @@ def _remove_references(text: str, start: int, end: int, references: Sequence[Ref
     return "".join([*pieces, text[start:end]]).strip()
 
 
-def _find_begin_of_last(text: str, references: Sequence[Reference]) -> int:
+def _find_last_sentence_start(text: str, references: Sequence[Reference]) -> int:
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.answering.checking.support import THRESHOLD, SupportScorer, declines, extract_assertion
-from chat.answering.checking.verification import build_evidence, is_foreign
+from chat.answering.checking.support import THRESHOLD, SupportScorer, extract_assertion, is_refusal_or_courtesy
+from chat.answering.checking.verification import build_evidence, is_in_other_language
 from chat.answering.checking.words import find_stems, read_asserted_numbers
 from core.exceptions import RagsiteError
 
@@ -36,9 +36,9 @@ class Attributor:
         self._encode = encode
         self._prompted = frozenset(prompted)
         self._sources: list[ContextSource] = []
-        self.admit(sources)
+        self.add_sources(sources)
 
-    def admit(self, sources: Sequence[ContextSource]) -> None:
+    def add_sources(self, sources: Sequence[ContextSource]) -> None:
         known = {source.marker for source in self._sources}
         self._sources += [source for source in sources if source.marker not in known]
         self._sources.sort(key=lambda source: (source.marker not in self._prompted, source.marker))
@@ -51,7 +51,7 @@ class Attributor:
 
         ``own`` are the markers that the model wrote. ``text`` is the answer so far, to detect its language.
         """
-        if declines(sentence):
+        if is_refusal_or_courtesy(sentence):
             return ()
         if extract_assertion(sentence) is None:
             return self._find_source_of_words(sentence)
@@ -62,7 +62,7 @@ class Attributor:
         likely = sorted(markers, key=lambda marker: -supports[marker])[:MOST_PAIRED]
         if likely and supports[likely[0]] >= THRESHOLD:
             return (likely[0],)
-        if self._sources and all(is_foreign(source, text) for source in self._sources):
+        if self._sources and all(is_in_other_language(source, text) for source in self._sources):
             return self._find_by_meaning(sentence)
         return next((pair for pair in combinations(likely, 2) if self._score(sentence, pair) >= THRESHOLD), ())
 

@@ -28,7 +28,7 @@ _NOT_A_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeSpan:
     """A piece of code at ``text[start:end]``, including its fences or backticks.
 
     ``fence`` is empty for code within a line. ``is_open`` is true if the closing fence is missing.
@@ -40,12 +40,12 @@ class Code:
     is_open: bool = False
 
 
-def find_code(text: str) -> list[Code]:
+def find_code(text: str) -> list[CodeSpan]:
     """Return all code in a Markdown text, in blocks and within lines."""
     if "`" not in text and "~~~" not in text:
         return []
     return [
-        Code(
+        CodeSpan(
             match.start("fence" if match["fence"] else "ticks"),
             match.end(),
             match["fence"] or "",
@@ -73,7 +73,7 @@ def blank(text: str) -> str:
     return _NOT_A_NEWLINE.sub(" ", text)
 
 
-def find_undecided(text: str) -> int:
+def find_unfinished_markup(text: str) -> int:
     """Return the offset of unfinished code, or of an unfinished citation such as ``[1``, at the end of a text.
 
     The offset is the length of the text if the text ends with neither.

@@ -75,13 +75,13 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
-        shown, at = _disable_at(text, trigger.start(), known, tags)
+        shown, at = _disable_character(text, trigger.start(), known, tags)
         if shown != text[trigger.start() : at]:
             edits.append(Edit(trigger.start(), at, shown))
     return edits
 
 
-def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+def _disable_character(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
     """Return the text to show for the character at ``at``, and the offset to go on from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:
@@ -97,16 +97,18 @@ def _disable_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> t
             found = _TARGET.match(text, at)
             target = found[1] if found else ""
             # A scheme alone, as in `x:`, is an address for a browser. Stripping the closing signs would hide it.
-            leads_away = bool(_SCHEME_ALONE.match(target)) or _leads_away(strip_closing_signs(target), known)
+            leads_away = bool(_SCHEME_ALONE.match(target)) or _is_unknown_external_link(
+                strip_closing_signs(target), known
+            )
             behind = _TARGET_BEHIND_BLANKS.match(text, at + 1)
-            if leads_away or (behind and _leads_away(behind[1], known)):
+            if leads_away or (behind and _is_unknown_external_link(behind[1], known)):
                 return " (", at + 1
         case "<":
             return _disable_tag(text, at, known, tags)
     return text[at], at + 1
 
 
-def _leads_away(target: str, known: Set[str]) -> bool:
+def _is_unknown_external_link(target: str, known: Set[str]) -> bool:
     return (
         bool(_LEADS_AWAY.search(_BLANK.sub("", target[:LONGEST_ADDRESS]).strip()))
         and normalize_address(target) not in known
@@ -128,7 +130,7 @@ def _disable_reference(text: str, at: int, known: Set[str]) -> tuple[str, int]:
 def _disable_colon(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
     if before.endswith("]") and _begins_definition(text, at):
         target = _DEFINED.match(text, at)
-        if target and _leads_away(target[1], known):
+        if target and _is_unknown_external_link(target[1], known):
             return " :", at + 1
     word = _WORD_BEFORE.search(before)
     scheme = word.group().rstrip("\\") if word else ""
@@ -155,7 +157,7 @@ def _disable_address(text: str, at: int, begin: int, word: str, known: Set[str])
     stop = max(begin, at + len(whole) - len(word))
     addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
     is_known = any(normalize_address(address) in known for address in addresses)
-    return text[at:stop] if is_known else _disable_text(text[at:stop]), stop
+    return text[at:stop] if is_known else _write_disabled_address(text[at:stop]), stop
 
 
 def _disable_mail(text: str, at: int, before: str, known: Set[str]) -> tuple[str, int]:
@@ -177,7 +179,7 @@ def _disable_tag(text: str, at: int, known: Set[str], tags: Collection[str]) -> 
     return "< " if leads_away else "<", at + 1
 
 
-def _disable_text(address: str) -> str:
+def _write_disabled_address(address: str) -> str:
     address = address.replace("@", "[@]")
     separator = _SEPARATOR.match(address, 1)
     if not address.startswith(":"):

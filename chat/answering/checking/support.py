@@ -94,7 +94,7 @@ def extract_assertion(sentence: str) -> Assertion | None:
     return Assertion(text, words, tuple(_find_names(text, words)), numbers) if words else None
 
 
-def declines(sentence: str) -> bool:
+def is_refusal_or_courtesy(sentence: str) -> bool:
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
@@ -137,7 +137,7 @@ class EvidenceSentence:
         return frozenset(self._stems_in_order)
 
     @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
+    def word_pairs(self) -> frozenset[tuple[str, str]]:
         return frozenset(iterate_pairs(self._stems_in_order, PHRASE_REACH))
 
 
@@ -157,8 +157,8 @@ class EvidencePassage:
         return self.title_stems.union(*(sentence.stems for sentence in self.sentences))
 
     @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        return frozenset().union(*(sentence.pairs for sentence in self.sentences))
+    def word_pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset().union(*(sentence.word_pairs for sentence in self.sentences))
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -276,7 +276,7 @@ def _measure_doubts(
     They are shares of missing words, of missing pairs of words, and of words missing in the best two sentences.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
-    together: frozenset[tuple[str, str]] = frozenset().union(*(passage.pairs for passage in passages))
+    together: frozenset[tuple[str, str]] = frozenset().union(*(passage.word_pairs for passage in passages))
     neighbours = list(iterate_pairs([word.stem for word in assertion.words], 1))
     best = max(
         (

@@ -20,7 +20,7 @@ from chat.answering.checking.support import (
     SupportScorer,
 )
 from chat.answering.units import find_quotable_units
-from chat.types import BestPlace, CheckedStatement, ContextSource, Verified, VerifiedCitation
+from chat.types import BestPlace, CheckedStatement, ContextSource, VerificationResult, VerifiedCitation
 from core.tracing import span
 from retrieval.text.language import detect_language
 
@@ -29,17 +29,19 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 
 @span("verification")
-def verify_citations(text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None) -> Verified:
+def verify_citations(
+    text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None
+) -> VerificationResult:
     """Return the words that each marker of an answer cites, and the support of each sentence, from 0 to 1.
 
     If ``markers`` is None, every ``[n]`` counts as a marker. The support is None if it cannot be measured.
     """
     markers = find_markers(text) if markers is None else markers
     by_marker = {source.marker: source for source in sources}
-    comparable = {source.marker for source in sources if not is_foreign(source, text)}
+    comparable = {source.marker for source in sources if not is_in_other_language(source, text)}
     scorer = SupportScorer([build_evidence(source) for source in sources])
     plain = blank_spans(text, [(marker.start, marker.end) for marker in markers])
-    return Verified(
+    return VerificationResult(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
             for marker, words in iterate_cited_words(text, markers)
@@ -85,11 +87,11 @@ def _cite(
 def _find_verbatim(words: str, source: ContextSource) -> tuple[int, int] | None:
     block = source.block
     start = escape_markers(block.content).find(escape_markers(words)) if words else -1
-    found = (start, start + len(words)) if start >= 0 else _find_code(words, block.content)
+    found = (start, start + len(words)) if start >= 0 else _find_quoted_code(words, block.content)
     return (block.start + found[0], block.start + found[1]) if found else None
 
 
-def _find_code(statement: str, content: str) -> tuple[int, int] | None:
+def _find_quoted_code(statement: str, content: str) -> tuple[int, int] | None:
     fenced = _FENCED.fullmatch(statement.strip())
     lines = [line.strip() for line in fenced["code"].splitlines() if line.strip()] if fenced else []
     found = re.search(r"\s++".join(map(re.escape, lines)), content) if lines else None
@@ -106,7 +108,7 @@ def build_evidence(source: ContextSource) -> EvidencePassage:
     return EvidencePassage(source.marker, escape_markers(context.content), sentences, title)
 
 
-def is_foreign(source: ContextSource, text: str) -> bool:
+def is_in_other_language(source: ContextSource, text: str) -> bool:
     """Return whether the source and the text are in different languages; False if one language is unknown."""
     languages = {detect_language(text), detect_language(source.block.content)}
     return "" not in languages and len(languages) > 1

@@ -108,15 +108,15 @@ def parse_number_values(number: str) -> frozenset[str]:
     values = set()
     digits = re.sub(r"[.,]", "", number)
     if _THOUSANDS.fullmatch(number):
-        values.add(_strip_idle_zeros(digits))
+        values.add(_strip_insignificant_zeros(digits))
     points = [character for character in number if character in ".,"]
     if ":" in number or (len(points) > 1 and len(set(points)) == 1):
         values.add(number)
     elif points:
         decimals = len(number) - 1 - max(number.rfind("."), number.rfind(","))
-        values.add(_strip_idle_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
+        values.add(_strip_insignificant_zeros(f"{digits[:-decimals]}.{digits[-decimals:]}"))
     else:
-        values.add(_strip_idle_zeros(number))
+        values.add(_strip_insignificant_zeros(number))
     return frozenset(values)
 
 
@@ -132,7 +132,7 @@ def read_numbers(text: str) -> frozenset[str]:
     )
 
 
-def _strip_idle_zeros(number: str) -> str:
+def _strip_insignificant_zeros(number: str) -> str:
     whole, _, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole.lstrip('0') or '0'}{'.' if fraction else ''}{fraction}"

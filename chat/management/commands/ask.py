@@ -10,10 +10,10 @@ from django.core.management.base import CommandError
 from chat.answering import pipeline
 from chat.exceptions import InvalidQuestion
 from chat.pages.answer_text import render_whole_text
-from chat.pages.cards import build_cited
+from chat.pages.cards import build_cited_passage
 from chat.streaming import payloads
 from chat.streaming.asking import clean_question
-from chat.types import AnswerDraft, AnswerToken, Completed, Failed
+from chat.types import AnswerDraft, AnswerToken, CompletedEvent, FailedEvent
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import PreparedCommand
 from retrieval.rights.search_filters import build_unrestricted_filters
@@ -37,10 +37,10 @@ class Command(PreparedCommand):
         except (InvalidQuestion, RagsiteError) as error:
             raise CommandError(str(error)) from error
         draft, end = asyncio.run(self._ask(question, filters, quiet=options["json"]))
-        if not isinstance(end, Completed):
+        if not isinstance(end, CompletedEvent):
             raise CommandError(end.message if end else "The answer broke off.")
         answer, citations = payloads.build_unsaved_answer(question, draft, end)
-        written = payloads.build_completed(answer, citations)
+        written = payloads.build_completed_payload(answer, citations)
         if options["json"]:
             told = {name: value for name, value in written.items() if name not in _OF_SAVED_ANSWERS}
             self.stdout.write(json.dumps(told, ensure_ascii=False))
@@ -49,16 +49,16 @@ class Command(PreparedCommand):
         if end.notice:
             self.stdout.write(f"\n{end.notice}")
         for citation in citations:
-            cited = build_cited(citation)
+            cited = build_cited_passage(citation)
             place = " · ".join(filter(None, [cited.title, cited.where]))
             self.stdout.write(f"\n[{cited.marker}] {place}, characters {citation.start}-{citation.end}")
             self.stdout.write(f"    “{cited.preview}”")
 
     async def _ask(
         self, question: str, filters: SearchFilters, *, quiet: bool
-    ) -> tuple[AnswerDraft | None, Completed | Failed | None]:
+    ) -> tuple[AnswerDraft | None, CompletedEvent | FailedEvent | None]:
         draft: AnswerDraft | None = None
-        end: Completed | Failed | None = None
+        end: CompletedEvent | FailedEvent | None = None
         streamed = ""
         async for event in pipeline.answer_question(question, filters):
             match event:
@@ -69,8 +69,8 @@ class Command(PreparedCommand):
                     if not quiet:
                         self.stdout.write(event.text, ending="")
                         self.stdout.flush()
-                case Completed() | Failed():
+                case CompletedEvent() | FailedEvent():
                     end = event
-        if isinstance(end, Completed) and not quiet and streamed.strip() != end.text:
+        if isinstance(end, CompletedEvent) and not quiet and streamed.strip() != end.text:
             self.stdout.write(f"\n{end.text}" if streamed else end.text, ending="")
         return draft, end

@@ -12,7 +12,7 @@ from chat.answering import pipeline
 from chat.api.completion_chunks import WITHDRAWN
 from chat.models import Answer, StreamedEvent
 from chat.streaming import readers, streams
-from chat.types import AnswerState, AnswerToken, Completed, Failed
+from chat.types import AnswerState, AnswerToken, CompletedEvent, FailedEvent
 from tests.support.people import make_reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,7 +139,7 @@ def test_a_browsers_session_is_no_key(collection, settings):
 
 
 async def test_a_failed_stream_ends_with_the_error(collection, answered):
-    answered(AnswerToken("The pump"), Failed("The model does not answer. Please try again."))
+    answered(AnswerToken("The pump"), FailedEvent("The model does not answer. Please try again."))
     *_, failed, done = await stream()
     message = "The model does not answer. Please try again."
     assert failed == {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
@@ -147,7 +147,7 @@ async def test_a_failed_stream_ends_with_the_error(collection, answered):
 
 
 async def test_a_refusal_that_was_not_streamed_is_said_at_the_end(collection, answered):
-    answered(Completed("The documents do not say.", (), generator="tiny", state=AnswerState.NOTHING))
+    answered(CompletedEvent("The documents do not say.", (), generator="tiny", state=AnswerState.NOTHING))
     chunks = await stream()
     assert content(chunks) == "The documents do not say."
     assert chunks[-2]["refused"] is True
@@ -156,7 +156,7 @@ async def test_a_refusal_that_was_not_streamed_is_said_at_the_end(collection, an
 async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces_it(collection, answered):
     answered(
         AnswerToken("The pump weighs "),
-        Completed("3450 grams.", (), generator="extractive", notice="The model broke off."),
+        CompletedEvent("3450 grams.", (), generator="extractive", notice="The model broke off."),
     )
     chunks = await stream()
     assert content(chunks) == f"The pump weighs {WITHDRAWN}3450 grams.\n\nThe model broke off."
@@ -164,7 +164,7 @@ async def test_what_a_failing_model_said_is_parted_from_the_answer_that_replaces
 
 
 async def test_space_around_the_answer_is_no_replacement(collection, answered):
-    answered(AnswerToken("\n 3450 "), AnswerToken("grams. \n"), Completed("3450 grams.", (), generator="tiny"))
+    answered(AnswerToken("\n 3450 "), AnswerToken("grams. \n"), CompletedEvent("3450 grams.", (), generator="tiny"))
     assert content(await stream()) == "\n 3450 grams. \n"
 
 
@@ -297,7 +297,7 @@ async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, m
 
 
 def test_the_schema_describes_the_protocol(api, collection, answered):
-    answered(Completed("Yes.", (), generator="tiny"))
+    answered(CompletedEvent("Yes.", (), generator="tiny"))
     schema = api.get("/api/schema/?format=json").json()
     assert {URL, "/v1/embeddings", "/v1/models", "/v1/models/{model}"} <= set(schema["paths"])
     assert "/v1/{rest}" not in schema["paths"]

@@ -9,7 +9,7 @@ from rest_framework.throttling import ScopedRateThrottle
 from chat.answering import pipeline
 from chat.models import Answer, QuestionBudget
 from chat.streaming import asking
-from chat.types import Failed
+from chat.types import FailedEvent
 from retrieval.models import Collection
 from tests.support.keys import key_of
 from tests.support.people import make_reader
@@ -97,7 +97,7 @@ def test_searches_are_counted_together(door, api, collection, monkeypatch):
 @asking_doors
 def test_a_failed_answer_says_why(door, api, collection, monkeypatch):
     async def fail(*_args, **_options):
-        yield Failed(FAILED)
+        yield FailedEvent(FAILED)
 
     monkeypatch.setattr(pipeline, "answer_question", fail)
     response = door(api)

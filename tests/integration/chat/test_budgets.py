@@ -67,7 +67,7 @@ def test_it_ends_after_its_last_question_and_begins_anew_the_next_day(reader):
     ask(reader)
     with pytest.raises(asking.InvalidQuestion):
         ask(reader, "")
-    assert budgets.find_budget(reader).few_questions == 1
+    assert budgets.find_budget(reader).few_questions_left == 1
     ask(reader)
     with pytest.raises(BudgetSpent) as refused:
         ask(reader)

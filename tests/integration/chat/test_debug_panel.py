@@ -11,7 +11,7 @@ from django.db import connection
 from chat.models import Answer
 from chat.signals import PanelScore, scores_wanted
 from chat.streaming import asking
-from chat.streaming.payloads import build_completed
+from chat.streaming.payloads import build_completed_payload
 from retrieval.exceptions import RetrieverFailed
 from retrieval.models import Chunk, Collection, SearchProfile
 from retrieval.profile_settings import ProfileSettings
@@ -246,7 +246,7 @@ def test_slides_are_called_what_they_are(collection, ingest, staff):
     body = {"query": "weight of the MX-9920-W", "top_k": 1}
     (hit,) = client.post("/api/v1/search/", body, content_type="application/json").json()["results"]
     assert (hit["page"], hit["page_unit"], citation.page) == (1, "slide", 2)
-    assert build_completed(answer, [citation])["citations"][0]["page_unit"] == "slide"
+    assert build_completed_payload(answer, [citation])["citations"][0]["page_unit"] == "slide"
     shown = client.get(f"/documents/{citation.document_id}/", {"start": citation.start, "end": citation.end})
     assert "slide 2" in shown.content.decode()
 

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from chat.answering import pipeline
 from chat.models import Answer, ApprovedAnswer
-from chat.types import Failed
+from chat.types import FailedEvent
 from evaluation.dashboard.gaps import find_unanswered
 from evaluation.dashboard.scope import parse_scope
 from ragsite.accounts.roles import create_roles
@@ -175,7 +175,7 @@ def test_a_trial_says_that_the_passage_is_not_used(admin, page, document, curato
 
 def test_a_trial_that_fails_says_so_and_still_offers_both(admin, page, document, monkeypatch):
     async def fail(*_, **__):
-        yield Failed("The search cannot answer at the moment.")
+        yield FailedEvent("The search cannot answer at the moment.")
 
     monkeypatch.setattr(pipeline, "answer_question", fail)
     tried = admin.post(page, {"action": "try", "passage": passage(document).pk}).content.decode()

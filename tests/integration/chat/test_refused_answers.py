@@ -11,7 +11,7 @@ from django.test import Client
 from chat.answering import pipeline
 from chat.conversations import sharing
 from chat.models import Answer, Conversation
-from chat.types import Alternative, AnswerDraft, AnswerState, AnswerToken, Choice, Completed
+from chat.types import AlternativePassage, AnswerDraft, AnswerState, AnswerToken, CompletedEvent, QuestionChoice
 from retrieval.models import Collection, Document
 from tests.support.asking import answered
 from tests.support.libraries import library_of
@@ -22,7 +22,7 @@ PASSWORDS = "# Passwords\n\nA password for the console has at least 14 character
 QUESTION = "How long must a password for the console be?"
 SENTENCE = "The documents do not say this. Nearest passages:"
 MEANT = ("How heavy is the MX-9920-W?", "How heavy is the MX-9940-W?")
-CHOICES = tuple(Choice(question, question) for question in MEANT)
+CHOICES = tuple(QuestionChoice(question, question) for question in MEANT)
 
 
 library = library_of({"passwords.md": PASSWORDS})
@@ -38,7 +38,7 @@ def outcome(monkeypatch):
             async for event in whole(*args, **options):
                 if isinstance(event, AnswerDraft):
                     searched = event
-                if isinstance(event, Completed):
+                if isinstance(event, CompletedEvent):
                     event = shape(searched, event)
                 if not isinstance(event, AnswerToken):
                     yield event
@@ -52,8 +52,8 @@ def refusal(searched, end):
     best = searched.sources[0].block.best
     start = best.content.index("A password")
     quote = best.content[start:]
-    near = Alternative(best, quote, quote, best.start + start, best.start + start + len(quote), 1.0)
-    return Completed(
+    near = AlternativePassage(best, quote, quote, best.start + start, best.start + start + len(quote), 1.0)
+    return CompletedEvent(
         SENTENCE, (), generator="extractive", state=AnswerState.CLOSEST, alternatives=(near,), choices=CHOICES
     )
 

@@ -230,10 +230,10 @@ async def test_what_was_stopped_before_its_process_died_is_kept(answer):
             answer=answer, attempt=1, sequence=sequence, name="token", payload={"text": text}
         )
     await streams.stop_answer(answer.pk)
-    await sync_to_async(saving.close_interrupted)()
+    await sync_to_async(saving.close_interrupted_answers)()
     assert (await reread(answer)).text == ""
     await Answer.objects.filter(pk=answer.pk).aupdate(heartbeat_at=timezone.now() - timedelta(minutes=2))
-    assert await sync_to_async(saving.close_interrupted)() == 0
+    assert await sync_to_async(saving.close_interrupted_answers)() == 0
     saved = await reread(answer)
     assert (saved.status, saved.lease, saved.text) == (Answer.Status.STOPPED, None, "The pump weighs ")
     assert saved.notice == "Stopped before the end."
@@ -265,7 +265,7 @@ async def test_interrupted_answers_are_closed(library):
     long_ago = timezone.now() - timedelta(hours=1)
     await Answer.objects.filter(pk=lost.pk).aupdate(heartbeat_at=long_ago)
     await Answer.objects.filter(pk=old.pk).aupdate(created_at=long_ago)
-    assert await sync_to_async(saving.close_interrupted)() == 2
+    assert await sync_to_async(saving.close_interrupted_answers)() == 2
     assert (await reread(lost)).status == (await reread(old)).status == Answer.Status.FAILED
     assert (await reread(fresh)).status == Answer.Status.PENDING
     (event,) = await collect(lost)

@@ -78,10 +78,10 @@ def test_a_day_counts_what_became_of_its_questions():
     days, total = compute_activity(build_scope(boss()))
     today = days[timezone.localdate()]
     assert (total.answered, total.refused, total.failed, total.stopped) == (3, 1, 1, 1)
-    assert (total.asked, total.degraded, total.rated) == (6, 1, 3)
+    assert (total.asked_count, total.degraded, total.rated_count) == (6, 1, 3)
     assert (total.helpful_rate, total.refusal_rate) == (pytest.approx(2 / 3), pytest.approx(1 / 4))
     assert today == total
-    assert sum(day.asked for day in days.values()) == 6
+    assert sum(day.asked_count for day in days.values()) == 6
 
 
 def test_latency_is_of_written_answers_alone():
@@ -104,7 +104,7 @@ def test_days_are_those_of_the_sites_time_zone(settings):
             morning -= timedelta(days=1)
         assert completed_answer(completed_at=morning).completed_at.astimezone(UTC).date() != morning.date()
         days, _ = compute_activity(build_scope(boss(), 7))
-        assert {day for day, figures in days.items() if figures.asked} == {morning.date()}
+        assert {day for day, figures in days.items() if figures.asked_count} == {morning.date()}
         assert build_scope(boss(), 7).since.hour == 0
     finally:
         timezone.deactivate()
@@ -115,9 +115,9 @@ def test_the_scope_leaves_out_other_times_and_other_collections(collection, othe
     answer(of=other, **REFUSAL)
     answer()
     answer(timedelta(days=7), of=collection)
-    assert compute_activity(build_scope(boss(), 7))[1].asked == 3
-    assert compute_activity(build_scope(boss(), 30))[1].asked == 4
-    assert compute_activity(build_scope(boss(), 30, collection))[1].asked == 2
+    assert compute_activity(build_scope(boss(), 7))[1].asked_count == 3
+    assert compute_activity(build_scope(boss(), 30))[1].asked_count == 4
+    assert compute_activity(build_scope(boss(), 30, collection))[1].asked_count == 2
     assert compute_activity(build_scope(boss(), 30, other))[1].refused == 1
 
 
@@ -133,7 +133,7 @@ def test_scores_are_distributed_by_metric_and_judge():
     score(0.5, judge="model", metric="faithfulness", threshold=0.7)
     groundedness, faithfulness = compute_distributions(build_scope(boss()))
     assert groundedness.counts == (2, 1, 0, 0, 0, 0, 0, 0, 0, 2)
-    assert (groundedness.errors, groundedness.measured, groundedness.threshold) == (1, 5, 0.5)
+    assert (groundedness.errors, groundedness.measured_count, groundedness.threshold) == (1, 5, 0.5)
     assert (faithfulness.metric, faithfulness.judge, faithfulness.counts[5]) == ("faithfulness", "model", 1)
     assert faithfulness.threshold == 0.7
 
@@ -147,7 +147,7 @@ def test_scores_are_those_of_the_collection_and_of_the_period(collection, other)
     old = score(0.1, answer(of=collection))
     Score.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=40))
     found = {
-        (one.metric, one.judge): (one.measured, one.errors)
+        (one.metric, one.judge): (one.measured_count, one.errors)
         for one in compute_distributions(build_scope(boss(), 30, collection))
     }
     assert found == {

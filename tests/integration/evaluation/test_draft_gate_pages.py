@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
 from chat.models import Feedback
-from evaluation.admin.run_admin import trend_chart
+from evaluation.admin.run_admin import draw_trend_chart
 from evaluation.dashboard.gaps import find_gaps, find_nearest_documents, find_unanswered
 from evaluation.dashboard.scope import build_scope, parse_scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
@@ -129,7 +129,7 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(admin
     listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")
     assert [run.draft for run in listed.context["runs"]] == [draft, None]
     assert html(listed).count(f"{mark}</span>") == 1
-    chart = str(trend_chart(evaluation_set, find_measure("search")))
+    chart = str(draw_trend_chart(evaluation_set, find_measure("search")))
     assert (f"#{in_service.pk} " in chart, f"#{of_draft.pk} " in chart) == (True, False)
     rows = html(admin.get(RUNS))
     assert mark in rows

@@ -98,7 +98,7 @@ def test_one_whose_answers_are_no_worse_is_put_in_force_after_its_runs(library, 
     user = make_reader("curator")
     answers_of(library)
     version = add(library)
-    assert gates.request_instructions(version, user)
+    assert gates.request_activation(version, user)
     assert [run.instructions for run in EvaluationRun.objects.order_by("pk")] == [version, None]
     version.refresh_from_db()
     assert not version.is_active
@@ -108,7 +108,7 @@ def test_one_whose_answers_are_no_worse_is_put_in_force_after_its_runs(library, 
     assert "is not significantly worse than no instructions" in version.outcome
     # The next version is measured against it; a run uses its own version, whichever is in force by then.
     worse = add(library, "Talk as a pirate.")
-    gates.request_instructions(worse, user)
+    gates.request_activation(worse, user)
     version.is_active = False
     version.save()
     measure()
@@ -123,7 +123,7 @@ def test_one_whose_answers_are_worse_is_turned_down_with_the_reason(library, mod
         )
     GatePolicy.objects.create(evaluation_set=answers, metric="agreement")
     version = add(library, "Talk as a pirate.")
-    gates.request_instructions(version, make_reader("curator"))
+    gates.request_activation(version, make_reader("curator"))
     measure()
     version.refresh_from_db()
     assert (version.is_active, version.requested_at) == (False, None)
@@ -131,7 +131,7 @@ def test_one_whose_answers_are_worse_is_turned_down_with_the_reason(library, mod
     # So is one whose runs fail.
     answers.questions.exclude(text=PUMP).delete()
     version = add(library)
-    gates.request_instructions(version, make_reader("another"))
+    gates.request_activation(version, make_reader("another"))
     model.statuses = [500] * 400
     measure()
     version.refresh_from_db()
@@ -142,7 +142,7 @@ def test_one_whose_answers_are_worse_is_turned_down_with_the_reason(library, mod
 def test_without_a_set_nothing_measures_it(library, model):
     first, second = add(library), add(library)
     for version in (first, second):
-        assert not gates.request_instructions(version, User.objects.create_user(f"curator-{version.pk}"))
+        assert not gates.request_activation(version, User.objects.create_user(f"curator-{version.pk}"))
     first.refresh_from_db()
     assert (first.is_active, second.is_active, second.outcome) == (False, True, "It was not measured.")
 

@@ -225,9 +225,9 @@ def test_an_answer_whose_web_process_died_is_found(judge):
     completed_answer(completed_at=now)
     completed_answer(completed_at=now - timedelta(days=3))
     completed_answer(completed_at=now - timedelta(minutes=10), status=Answer.Status.STOPPED)
-    assert judgements.request_forgotten() == 1
+    assert judgements.request_missing_judgements() == 1
     assert Judgement.objects.filter(answer=forgotten).count() == 2
-    assert judgements.request_forgotten() == 0
+    assert judgements.request_missing_judgements() == 0
 
 
 def test_a_judgement_that_failed_before_it_was_marked_as_sent_is_tried_again_when_it_is_due(settings, monkeypatch):

@@ -274,7 +274,7 @@ def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatc
 
     tables.make_room()
     Answer.objects.filter(status="generating").update(heartbeat_at=answer.created_at - 2 * CLOSED_AFTER)
-    saving.close_interrupted()
+    saving.close_interrupted_answers()
     answer.refresh_from_db()
     assert answer.status == "failed"
     assert answer.error

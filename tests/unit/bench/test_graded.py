@@ -2,7 +2,14 @@ import json
 
 import pytest
 
-from bench.answers.graded import GradedQuestion, KeyFile, Reply, grade_reply, read_graded, run_graded
+from bench.answers.graded import (
+    GradedQuestion,
+    KeyFile,
+    Reply,
+    ask_graded_questions,
+    grade_reply,
+    read_graded_questions,
+)
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import Expectations
 
@@ -21,7 +28,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
     (tmp_path / "hr").mkdir()
     (tmp_path / "hr" / "02 New Parent Leave.md").write_text('---\ntitle: "Parental leave"\n---\n# Leave é\n\n## More\n')
     key = "It is 12 weeks. (hr/02 New Parent Leave.md; hr/gone-file.pdf)"
-    first, second, third = read_graded(
+    first, second, third = read_graded_questions(
         written(
             tmp_path,
             {**LEAVE, "must_not": ["ever"], "key": key},
@@ -32,11 +39,11 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
     assert (first.collection, first.expected) == ("hr", Expectations(("12 weeks",), ("ever",), 80))
     known, gone = first.files
     for title in ("New Parent Leave", "02 New Parent Leave.md", "Parental Leave", "Leave É"):
-        assert known.is_called(title), title
-    assert not known.is_called("More")
-    assert not known.is_called("New Parent Leave of absence")
-    assert gone.is_called("The file that is gone")
-    assert not gone.is_called("The file")
+        assert known.has_title(title), title
+    assert not known.has_title("More")
+    assert not known.has_title("New Parent Leave of absence")
+    assert gone.has_title("The file that is gone")
+    assert not gone.has_title("The file")
     assert (second.after, second.collection) == ("a-1", "")
     assert (third.expected, third.files) == (Expectations((), (), 80, refusal=True), ())
 
@@ -54,7 +61,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
 )
 def test_bad_lines_are_told(tmp_path, rows, message):
     with pytest.raises(UnreadableTestSet, match=message):
-        read_graded(written(tmp_path, *rows))
+        read_graded_questions(written(tmp_path, *rows))
 
 
 def question(kind="fact", corpus="hr", **others):
@@ -81,7 +88,7 @@ def test_the_figures_of_a_run():
         question("off_topic", expected=refusal): Reply("", error="broken"),
     }
     told = []
-    run = run_graded(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
+    run = ask_graded_questions(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
     assert told == [1, 2, 3, 4, 5, 6, 7]
     assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it", "law"))
     means = {kind: interval.mean for kind in run.kinds if (interval := run.points(kind=kind))}
@@ -89,7 +96,7 @@ def test_the_figures_of_a_run():
     everything = run.points()
     assert (everything.mean, everything.low < everything.mean < everything.high) == (9 / 7, True)
     assert run.points(kind="fact", corpus="it") is None
-    shares = {name: share.mean for name, share in run.shares().items() if share is not None}
+    shares = {name: share.mean for name, share in run.compute_shares().items() if share is not None}
     assert shares == pytest.approx(
         {
             "zeros": 3 / 7,

@@ -33,7 +33,7 @@ def test_vectors_have_unit_length_and_the_spread_of_what_was_embedded():
     means = random.standard_normal((TOPICS, 16))
     spread = np.diag(np.linspace(0.05, 0.5, 16))
     embedded = [(mean + random.standard_normal((50, 16)) @ spread).astype(np.float32) for mean in means]
-    vectors = CORPUS.vector_drawer(embedded)([place % TOPICS for place in range(10_000)])
+    vectors = CORPUS.build_vector_generator(embedded)([place % TOPICS for place in range(10_000)])
     assert vectors.shape == (10_000, 16)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
     # Compared as directions, because that is what is left of the length.

@@ -51,7 +51,7 @@ def test_places_move_up_as_others_leave(queue):
     queue.leave(answers[0])
     assert queue.get_position(answers[2]) == 0
     assert woken == ["woken 2", "woken 4"] * 2
-    assert queue.counts() == (1, 2)
+    assert queue.count_writing_and_waiting() == (1, 2)
 
 
 @pytest.mark.parametrize(("processes", "places"), [(1, 5), (2, 2), (3, 2), (8, 1)])

@@ -12,7 +12,7 @@ import pytest
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import NoAnswer
-from chat.types import Usage, Withdrawn
+from chat.types import Usage, WithdrawnEvent
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model import completion_client
 from core.language_model.chat_endpoint import ChatEndpoint
@@ -55,7 +55,7 @@ async def shown(stream):
     """Return the text that a reader has at the end."""
     text = ""
     async for event in stream:
-        text = "" if isinstance(event, Withdrawn) else text + event.text
+        text = "" if isinstance(event, WithdrawnEvent) else text + event.text
     return text
 
 
@@ -354,7 +354,7 @@ async def test_a_thought_in_an_answer_that_is_stopped_is_learned_too(server, sou
     server.pieces = [*"12 grams, SECRET? Let me see.", "</think>", *f" {WHOLE}"]
     asked = generator(server)
     stream = asked.compose(draft_of(sources), ())
-    while not isinstance(await anext(stream), Withdrawn):
+    while not isinstance(await anext(stream), WithdrawnEvent):
         pass
     await stream.aclose()
     assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])

@@ -5,7 +5,7 @@ from dataclasses import fields
 from chat.api.serializers import CitationSerializer
 from chat.models import Answer, Citation
 from chat.payload_types import CitationPayload, CitedDocumentPayload
-from chat.streaming.payloads import build_completed, read_citation
+from chat.streaming.payloads import build_completed_payload, read_citation
 from chat.types import CitedDocument, CitedWords, SavedCitation, VerifiedCitation
 from core.dataclass_json import from_json, to_json
 
@@ -40,7 +40,7 @@ def test_the_event_has_the_json_of_the_row():
         end=1,
     )
     saved = read_citation(answer, row)
-    assert build_completed(answer, [row])["citations"] == [to_json(saved)]
+    assert build_completed_payload(answer, [row])["citations"] == [to_json(saved)]
     assert from_json(SavedCitation, to_json(saved)) == saved
     assert (saved.collection, saved.document, saved.page_unit) == (
         "C",

@@ -81,6 +81,6 @@ def test_the_same_question_in_other_capitals_is_one_wording():
     held = [asked(1, "Why is the pump hot?", 2), asked(2, "why is the  PUMP hot?", 5), asked(3, "How is leave paid?")]
     assert list_wordings(held) == ["how is leave paid?", "why is the pump hot?"]
     first, second = grouped(held)
-    assert (first.size, first.questions, first.others) == (2, ("why is the  PUMP hot?",), 0)
+    assert (first.size, first.questions, first.other_count) == (2, ("why is the  PUMP hot?",), 0)
     assert [one.answer for one in first.asked] == ["0002", "0001"]
     assert second.questions == ("How is leave paid?",)

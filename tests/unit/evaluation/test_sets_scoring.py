@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation import statistics as metrics
-from evaluation.statistics import Expectation, build_judged_ranking
+from evaluation.statistics import ExpectedPassageChunks, build_judged_ranking
 
 
 def passage(key, *chunks, grade=1, document=1):
-    return Expectation(key, grade, document, frozenset(chunks))
+    return ExpectedPassageChunks(key, grade, document, frozenset(chunks))
 
 
 def whole(key, document, grade=1):
-    return Expectation(key, grade, document, whole=True)
+    return ExpectedPassageChunks(key, grade, document, whole=True)
 
 
 def test_an_expected_passage_stands_where_the_best_of_its_chunks_does():
@@ -40,7 +40,7 @@ def test_what_is_gone_counts_as_not_found():
 
 
 def test_a_document_expected_whole_is_found_with_a_passage_expected_of_it():
-    whole, quote = Expectation(2, 1, 10, whole=True), Expectation(1, 1, 10, frozenset({1}))
+    whole, quote = ExpectedPassageChunks(2, 1, 10, whole=True), ExpectedPassageChunks(1, 1, 10, frozenset({1}))
     judged = build_judged_ranking([(7, 11), (1, 10)], [quote, whole])
     assert (judged.ranks, judged.ranking) == ({1: 2, 2: 2}, ("chunk 7", "expected 2"))
 
@@ -55,7 +55,7 @@ def test_passages_that_share_a_chunk_are_one_with_the_best_grade():
     st.lists(st.frozensets(st.integers(1, 12), max_size=3), min_size=1, max_size=5),
 )
 def test_every_unit_appears_once_and_every_rank_is_its_place(found, chunk_sets):
-    expectations = [Expectation(key, 1, 1, chunks) for key, chunks in enumerate(chunk_sets)]
+    expectations = [ExpectedPassageChunks(key, 1, 1, chunks) for key, chunks in enumerate(chunk_sets)]
     judged = build_judged_ranking(found, expectations)
     assert len(set(judged.ranking)) == len(judged.ranking)
     # Raises for a ranking that names a unit twice.

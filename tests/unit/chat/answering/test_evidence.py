@@ -64,12 +64,12 @@ def test_each_source_is_near_by_its_own_numbers():
 
 @pytest.mark.parametrize(("cosine", "share", "is_near"), [(0.6, 0.5, True), (0.45, 0.3, True), (0.2, 0.0, False)])
 def test_passages_are_worth_showing_that_come_close(cosine, share, is_near):
-    assert weighed(cosine, share).is_near == is_near
+    assert weighed(cosine, share).is_near_question == is_near
 
 
 def test_by_words_alone_every_passage_is_worth_showing():
-    assert estimate_evidence(trace({1: (None, 0.0)}), [source("The pump.")], None).is_near
-    assert not estimate_evidence(trace({}), [], SCALE).is_near
+    assert estimate_evidence(trace({1: (None, 0.0)}), [source("The pump.")], None).is_near_question
+    assert not estimate_evidence(trace({}), [], SCALE).is_near_question
 
 
 def test_a_passage_in_another_language_does_not_answer_before_one_as_close_in_the_questions_own():

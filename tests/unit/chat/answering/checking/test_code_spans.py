@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.checking.citations import blank_code, find_code, find_undecided
+from chat.answering.checking.citations import blank_code, find_code, find_unfinished_markup
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_a_block_says_its_fence_and_whether_it_ends():
     ],
 )
 def test_what_may_still_become_code_or_a_marker_is_undecided(text, sure):
-    assert text[: find_undecided(text)] == sure
+    assert text[: find_unfinished_markup(text)] == sure
