@@ -20,7 +20,7 @@ from chat.exceptions import BudgetSpent
 from chat.models import QuestionBudget, QuestionCount
 from core.api.callers import identify_caller
 from core.user_types import AnyUser
-from retrieval.api.throttling import CountedTogether
+from retrieval.api.throttling import FixedWindowThrottle
 
 if TYPE_CHECKING:
     from chat.types import Usage
@@ -145,7 +145,7 @@ def _count_seconds_to_tomorrow() -> int:
     return max(1, math.ceil((tomorrow - timezone.now()).total_seconds()))
 
 
-class QuestionThrottle(CountedTogether):
+class QuestionThrottle(FixedWindowThrottle):
     """A rate limit for questions on pages. Questions to the API count towards the same limit."""
 
     scope = "ask"

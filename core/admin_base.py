@@ -62,7 +62,7 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 
 @dataclass(frozen=True, slots=True)
-class _Telling:
+class _RefusalReporter:
     """A context manager that calls ``tell`` with the error message of a refused action, instead of raising the error.
 
     mypy assumes that the block of a decorated generator never raises, so this is a class.
@@ -91,9 +91,9 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
-    def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _Telling:
+    def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _RefusalReporter:
         """Return a context manager that shows an error of its block to the user, instead of raising it."""
-        return _Telling(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
+        return _RefusalReporter(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
         self.message_user(request, message, messages.SUCCESS)
@@ -144,7 +144,7 @@ class ConditionFilter(admin.SimpleListFilter):
         return queryset if chosen is None else queryset.filter(chosen[1])
 
 
-class StretchFilter(admin.FieldListFilter):
+class NumberRangeFilter(admin.FieldListFilter):
     """A filter of an admin list by a range of a number column, which is chosen or typed.
 
     ``stretches`` are the choices: a label, the first number, and the number after the last (None: no limit).

@@ -33,7 +33,7 @@ class BreakerState(StrEnum):
     TRYING = "trying"
 
 
-class Open(Exception):
+class BreakerOpen(Exception):
     """An error: the server is not called, because earlier calls failed. Its message is for the operator."""
 
 
@@ -67,34 +67,36 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Begin a call, which the caller must end with ``succeeded``, ``failed`` or ``abandoned``.
+        """Begin a call, which the caller must end: ``record_success``, ``record_failure`` or ``end_without_result``.
 
-        Raises: Open if the server must not be called now.
+        Raises: BreakerOpen if the server must not be called now.
         """
         question = deadline.get_current()
         if question is not None and not deadline.seconds_left(1.0):
-            raise Open(f"The {self.part} was not asked: the question's time is over.")
+            raise BreakerOpen(f"The {self.part} was not asked: the question's time is over.")
         if question is not None and self.part in question.failed:
-            raise Open(f"The {self.part} has failed this question before and is not asked again.")
+            raise BreakerOpen(f"The {self.part} has failed this question before and is not asked again.")
         with self._lock:
             if self._opened_at is None:
                 return
             now = self._clock()
             wait_seconds = self._opened_at + self._seconds - now
             if wait_seconds > 0:
-                raise Open(f"The {self.part} failed repeatedly and is left alone for {wait_seconds:.0f} s more.")
+                raise BreakerOpen(f"The {self.part} failed repeatedly and is left alone for {wait_seconds:.0f} s more.")
             if self._trial_at is not None and now < self._trial_at + TRIAL_SECONDS:
-                raise Open(f"The {self.part} failed repeatedly; another question is trying whether it answers again.")
+                raise BreakerOpen(
+                    f"The {self.part} failed repeatedly; another question is trying whether it answers again."
+                )
             self._trial_at = now
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         with self._lock:
             was_open, self._opened_at, self._trial_at, self._failures = self._opened_at, None, None, 0
         if was_open is not None:
             logger.warning("The %s answers again.", self.part)
             BREAKER_OPEN.labels(part=self.part).set(0)
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         question = deadline.get_current()
         if question is not None:
             question.failed.add(self.part)
@@ -108,7 +110,7 @@ class Breaker:
             BREAKER_OPEN.labels(part=self.part).set(1)
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
-    def abandoned(self) -> None:
+    def end_without_result(self) -> None:
         """End a call that does not show whether the server works, such as an invalid request.
 
         It counts neither as a success nor as a failure. After a trial call, the next trial may begin.
@@ -120,18 +122,18 @@ class Breaker:
     def call(self, failure: type[Exception]) -> Iterator[None]:
         """Run a block as one call of the server. The call has failed if the block raises ``failure``.
 
-        Other exceptions count as neither success nor failure. Raises: Open if the server must not be called now.
+        Other exceptions count as neither success nor failure. Raises: BreakerOpen if the server must not be called now.
         """
         self.enter()
         try:
             yield
         except failure:
-            self.failed()
+            self.record_failure()
             raise
         except BaseException:
-            self.abandoned()
+            self.end_without_result()
             raise
-        self.succeeded()
+        self.record_success()
 
 
 _BREAKERS: WeakValueDictionary[str, Breaker] = WeakValueDictionary()

@@ -52,7 +52,7 @@ def list_free_space() -> list[FreeSpace]:
     return list(found.values())
 
 
-def is_short() -> bool:
+def is_space_low() -> bool:
     return any(room.free_bytes < settings.DISK_RESERVE_BYTES for room in list_free_space())
 
 
@@ -68,19 +68,19 @@ def is_disk_full(error: BaseException | None) -> bool:
 @contextmanager
 def guard_writes() -> Iterator[None]:
     """Run a block that writes. Raises: DiskFull if too little space is free or writing fails."""
-    if is_short():
+    if is_space_low():
         DISK_FULL.labels(reason="reserve").inc()
-        raise DiskFull(get_message())
+        raise DiskFull(get_disk_full_message())
     try:
         yield
     except Exception as error:
-        is_lost = isinstance(error, OperationalError | InterfaceError) and is_short()
+        is_lost = isinstance(error, OperationalError | InterfaceError) and is_space_low()
         if not is_lost and not is_disk_full(error):
             raise
         DISK_FULL.labels(reason="error").inc()
         logger.error("Something could not be saved, because the disk is full: %s", error)
-        raise DiskFull(get_message()) from error
+        raise DiskFull(get_disk_full_message()) from error
 
 
-def get_message() -> str:
+def get_disk_full_message() -> str:
     return _("The disk of this site is full: nothing new can be saved until there is room. Please try again later.")

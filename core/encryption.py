@@ -62,7 +62,7 @@ class SecretHolder(models.Model):
         with transaction.atomic():
             stored = type(self)._default_manager.select_for_update(no_key=True).filter(pk=self.pk).first()
             if stored is not None and not self.is_secret_given:
-                self.secret = stored.secret if stored.destination == self.destination else ""
+                self.secret = stored.secret if stored.secret_destination == self.secret_destination else ""
                 self.was_secret_removed = bool(stored.secret and not self.secret)
             if options.get("update_fields") is not None:
                 options["update_fields"] = {*options["update_fields"], "secret"}
@@ -70,7 +70,7 @@ class SecretHolder(models.Model):
         self.is_secret_given = False
 
     @property
-    def destination(self) -> object:
+    def secret_destination(self) -> object:
         raise NotImplementedError
 
     def give_secret(self, text: str) -> None:

@@ -83,7 +83,7 @@ def _list_outage_errors() -> tuple[type[BaseException], ...]:
     return (DatabaseError, *current_app.connection_for_write().connection_errors)
 
 
-def sweep_all() -> None:
+def run_job_maintenance() -> None:
     for model in apps.get_models():
         if issubclass(model, Job):
             try:
@@ -100,7 +100,9 @@ def enqueue_forgotten_jobs(model: type[Job]) -> int:
         # The worker of a locked row is alive and is saving a result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
-    unsent = model.in_turn().filter(Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None)
+    unsent = model.select_next_jobs().filter(
+        Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None
+    )
     waiting = [*_find_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
     return enqueue(model, waiting[:MOST_AT_ONCE])
 
@@ -111,7 +113,7 @@ def _find_lost(model: type[Job]) -> list[int]:
     If n tasks wait in the queue, they belong to the n jobs that were sent last. So the tasks of earlier jobs are lost,
     unless a worker has taken them in the last moments (BEGUN_WITHIN).
     """
-    sent = model.in_turn().exclude(enqueued_at=None)
+    sent = model.select_next_jobs().exclude(enqueued_at=None)
     late = sent.filter(enqueued_at__lt=Now() - BEGUN_WITHIN).order_by("enqueued_at", "pk")
     if not late.exists():
         return []

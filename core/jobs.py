@@ -41,7 +41,7 @@ class Leased(models.Model):
     def is_silent(cls) -> Q:
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
-    def held(self) -> QuerySet[Self]:
+    def filter_by_lease(self) -> QuerySet[Self]:
         """Return a queryset with the row; empty if another process has the lease now."""
         return type(self)._default_manager.filter(pk=self.pk, lease=self.lease)
 
@@ -50,13 +50,13 @@ class Leased(models.Model):
 
         Raises: LeaseLost if another process has the lease.
         """
-        row = self.held().select_for_update(of=("self",), no_key=True).first()
+        row = self.filter_by_lease().select_for_update(of=("self",), no_key=True).first()
         if row is None:
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
         return row
 
     def write(self, **values: Any) -> bool:
-        return bool(self.held().update(**values))
+        return bool(self.filter_by_lease().update(**values))
 
     @property
     def job_name(self) -> str:
@@ -82,7 +82,7 @@ HEARTBEAT_SECONDS = 5.0
 def heartbeat(job: Leased) -> Iterator[None]:
     """Run a block while a thread renews the job's lease."""
     stop = threading.Event()
-    held, name = job.held(), job.job_name
+    held, name = job.filter_by_lease(), job.job_name
 
     def beat() -> None:
         try:
@@ -143,7 +143,7 @@ class Job(Leased):
         return cls.unfinished().filter(is_due(), lease=None)
 
     @classmethod
-    def in_turn(cls) -> QuerySet[Self]:
+    def select_next_jobs(cls) -> QuerySet[Self]:
         return cls.startable()
 
     @classmethod

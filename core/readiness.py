@@ -54,7 +54,7 @@ Check = Callable[[], Finding]
 
 
 @dataclass
-class Remembered:
+class CachedCheck:
     """A check whose result is reused for some seconds. It is not safe for threads."""
 
     check: Check
@@ -92,7 +92,7 @@ class CheckGroup:
         """Register the decorated function as a check. `/readyz` shows ``name``."""
 
         def register(check: Check) -> Check:
-            self.checks[name] = Remembered(check) if is_remembered else check
+            self.checks[name] = CachedCheck(check) if is_remembered else check
             return check
 
         return register

@@ -12,7 +12,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._kept: OrderedDict[K, V] = OrderedDict()

@@ -62,7 +62,7 @@ class JobMeter:
         self._deadline = time.monotonic() + longest_seconds
 
     def check(self) -> None:
-        if not self._job.held().exists():
+        if not self._job.filter_by_lease().exists():
             raise LeaseLost(f"{self._job.job_name} is no longer leased to this process.")
         if time.monotonic() > self._deadline:
             raise JudgeUnavailable(f"The judge was not done within {self._longest_seconds / 60:g} minutes.")

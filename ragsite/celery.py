@@ -17,7 +17,7 @@ app.autodiscover_tasks()
 
 
 @worker_process_init.connect
-def _go_before_the_database(**_: Any) -> None:
+def _raise_worker_oom_score(**_: Any) -> None:
     machine.raise_oom_score(machine.WORK_SCORE)
 
 

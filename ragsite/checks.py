@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, register
 
 
 @register()
-def slack_knows_the_site(**_: Any) -> list[CheckMessage]:
+def check_slack_site_url(**_: Any) -> list[CheckMessage]:
     if settings.SLACK_BOT_TOKEN and settings.SITE_URL.partition("://")[2] in ("localhost", "127.0.0.1"):
         message = (
             "Links in Slack begin with the first name in ALLOWED_HOSTS, which is this machine: name the site there."

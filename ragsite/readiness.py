@@ -42,7 +42,7 @@ def check_broker() -> Finding:
 
 
 @MACHINE.check("disk")
-def disk_space() -> Finding:
+def check_disk_space() -> Finding:
     short = min(disk.list_free_space(), key=lambda room: room.free_bytes, default=None)
     if short is None:
         return Finding()

@@ -18,7 +18,7 @@ def delete_old() -> None:
 
     budgets.forget_old_counts()
     throttling.forget_old_counts()
-    sign_in_limits.forget_old()
+    sign_in_limits.delete_expired_counts()
     SlackQuestion.forget_old()
     if conversations := delete_old_conversations():
         record_action("retention.conversations_deleted", number=conversations)

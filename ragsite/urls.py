@@ -24,7 +24,7 @@ urlpatterns = [
     path("accounts/", include("ragsite.accounts.urls")),
     path("account/keys/", accounts.keys, name="account_keys"),
     path("account/keys/<int:key_id>/revoke/", accounts.revoke_key, name="account_key_revoke"),
-    path("account/data/", accounts.data, name="account_data"),
+    path("account/data/", accounts.manage_own_data, name="account_data"),
     path("account/data/export/", accounts.export, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),

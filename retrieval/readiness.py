@@ -83,7 +83,7 @@ def check_embedder() -> Finding:
 
 
 @DATABASE.check("search_profile")
-def search_profile() -> Finding:
+def check_search_profile() -> Finding:
     """Check that the published search profile can be read, and report if RETRIEVAL_HYBRID_ENABLED is false."""
     profile = active_profile()
     if profile.error:

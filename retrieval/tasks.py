@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from core.job_queue import sweep_all
+from core.job_queue import run_job_maintenance
 from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import recompute_term_weights
@@ -47,4 +47,4 @@ def reconcile(repair: bool = False) -> None:
 
 @shared_task
 def sweep() -> None:
-    sweep_all()
+    run_job_maintenance()

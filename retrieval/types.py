@@ -198,7 +198,7 @@ class NumberRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReaderRights:
     """The rights of a user to read documents.
 
     The user may read unrestricted documents, documents that are restricted to one of ``groups``, and all documents in
@@ -209,7 +209,7 @@ class Reader:
     collections: tuple[int, ...] = ()
 
 
-ANYBODY = Reader()
+ANYBODY = ReaderRights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class SearchFilters:
     metadata_any: Mapping[str, Sequence[object]] = field(default_factory=dict)
     dates: tuple[DateRange, ...] = ()
     numbers: tuple[NumberRange, ...] = ()
-    readers: tuple[Reader, ...] = (ANYBODY,)
+    readers: tuple[ReaderRights, ...] = (ANYBODY,)
 
     def __bool__(self) -> bool:
         return bool(

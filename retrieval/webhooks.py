@@ -79,7 +79,7 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
             delivery.retry(f"The address answered {status}.")
     delivery.refresh_from_db()
     delivery.webhook.record_delivery(has_failed=delivery.status != WebhookDelivery.Status.DONE)
-    following = WebhookDelivery.in_turn().filter(webhook=delivery.webhook_id)
+    following = WebhookDelivery.select_next_jobs().filter(webhook=delivery.webhook_id)
     enqueue(WebhookDelivery, list(following.values_list("pk", flat=True)))
     return delivery
 
@@ -119,7 +119,7 @@ def _send(delivery: WebhookDelivery) -> int:
 
 
 @receiver(sweeping, dispatch_uid="retrieval.forget_deliveries")
-def _forget_old(**_options: Any) -> None:
+def _delete_old_deliveries(**_options: Any) -> None:
     now = timezone.now()
     WebhookDelivery.objects.filter(finished_at__lt=now - KEPT_FOR).delete()
     waiting = WebhookDelivery.objects.filter(status=WebhookDelivery.WAITING, created_at__lt=now - GIVEN_UP_AFTER)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from chat.answering.checking.citations import quote_for_answer
 from retrieval.tables.names import format_column_name, split_name
-from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
 from retrieval.text.word_lists import read_words
 
@@ -80,13 +80,13 @@ class _Writer:
 
     def write(self) -> list[str]:
         match self._result.operation:
-            case Operation.COUNT | Operation.LIST | Operation.ROWS:
+            case TableOperation.COUNT | TableOperation.LIST | TableOperation.ROWS:
                 return self._write_rows()
-            case Operation.SUM | Operation.MEAN:
+            case TableOperation.SUM | TableOperation.MEAN:
                 return [self._write_sentence(self._result.operation.value, ends=True, value=self._show_total())]
-            case Operation.COMPARE:
+            case TableOperation.COMPARE:
                 return [self._compare()]
-            case Operation.MOST | Operation.LEAST:
+            case TableOperation.MOST | TableOperation.LEAST:
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
                 return [self._write_sentence(phrase, ends=True)]
         return self._look_up()
@@ -103,11 +103,11 @@ class _Writer:
 
     def _write_rows(self) -> list[str]:
         result = self._result
-        if result.operation is Operation.ROWS:
+        if result.operation is TableOperation.ROWS:
             if len(result.rows) == 1:
                 return [self._write_record(result.rows[0])]
             phrase = ("rows_least" if result.is_least else "rows_most") if result.is_ordered else "rows"
-        elif result.operation is Operation.COUNT:
+        elif result.operation is TableOperation.COUNT:
             is_distinct = result.value != str(result.matched)
             return [
                 self._write_sentence(

@@ -30,7 +30,7 @@ from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.ranking.preferences import PASSABLE_CLOSENESS
-from retrieval.search.understanding.named_subject import remove_earlier_code
+from retrieval.search.understanding.named_subject import remove_identifier_from_history
 from retrieval.text.language import detect_language
 from retrieval.text.markup import strip_markup
 from retrieval.text.word_lists import fill_in, read_words
@@ -229,7 +229,7 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
     if len(units) < 2:
         return next(iter(units), None)
     texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
-    if (bare := remove_earlier_code(question)) != question:
+    if (bare := remove_identifier_from_history(question)) != question:
         # The question's own words decide. A code from an earlier question decides only between units that have the same
         # score for these words.
         alone = _compute_weights(bare, texts)

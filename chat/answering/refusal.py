@@ -18,7 +18,7 @@ from chat.types import (
     CompletedEvent,
     QuestionChoice,
 )
-from core.read_once import read_once
+from core.read_once import cache_reads
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchFilters
@@ -26,7 +26,7 @@ from retrieval.types import SearchFilters
 logger = logging.getLogger(__name__)
 
 
-@read_once()
+@cache_reads()
 def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> CompletedEvent:
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))

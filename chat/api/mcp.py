@@ -31,7 +31,7 @@ from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayl
 from chat.streaming import payloads
 from core.api.permissions import check_scopes
 from core.key_limits import Scope
-from retrieval.api.endpoints import search_as_asked
+from retrieval.api.endpoints import run_search_request
 from retrieval.models import Document, DocumentText
 from retrieval.passage_address import build_passage_url
 
@@ -247,7 +247,7 @@ def _build_server() -> Server[Any]:
 
 
 def _search(request: Request, arguments: Mapping[str, object]) -> SearchReply:
-    _asked, found = search_as_asked(request, arguments)
+    _asked, found = run_search_request(request, arguments)
     return {
         "results": [
             {

@@ -21,7 +21,7 @@ from retrieval.models import Collection, Document
 from retrieval.models.narrowing import build_readable_condition
 from retrieval.rights.reasons import Reason, explain_document
 from retrieval.rights.search_filters import find_readers, hash_restrictions
-from retrieval.types import Reader
+from retrieval.types import ReaderRights
 
 # The collection id of a deleted document, which no user may read.
 UNKNOWN_COLLECTION = 0
@@ -52,7 +52,7 @@ class Rights:
     """
 
     collections: frozenset[int]
-    readers: tuple[Reader, ...]
+    readers: tuple[ReaderRights, ...]
     reads_all: bool
     reads_deleted: bool
 

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from core.admin_base import ConditionFilter, StretchFilter
+from core.admin_base import ConditionFilter, NumberRangeFilter
 
 
-class DurationFilter(StretchFilter):
+class DurationFilter(NumberRangeFilter):
     stretches = (
         (_("slower than 100 ms"), 100, None),
         (_("slower than 1 s"), 1_000, None),
@@ -20,7 +20,7 @@ class DurationFilter(StretchFilter):
     )
 
 
-class ConfidenceFilter(StretchFilter):
+class ConfidenceFilter(NumberRangeFilter):
     stretches = (
         (_("below 0.1: no model is asked"), None, 0.1),
         (_("0.1 to 0.6: the closest passages"), 0.1, 0.6),

@@ -217,10 +217,10 @@ class Answer(Leased):
     # ``begin`` updates the row. ``complete`` and ``fail`` only change the object, which is saved later.
 
     def begin(self) -> None:
-        self.held().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
+        self.filter_by_lease().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
     def release_unfinished(self) -> None:
-        unfinished = self.held().filter(status__in=self.UNFINISHED)
+        unfinished = self.filter_by_lease().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 
     def complete(self, *, is_partial: bool = False) -> None:

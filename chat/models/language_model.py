@@ -109,7 +109,7 @@ class LanguageModel(SecretHolder):
         self.give_secret(key)
 
     @property
-    def destination(self) -> object:
+    def secret_destination(self) -> object:
         return parse_origin(self.base_url)
 
 

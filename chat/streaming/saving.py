@@ -123,8 +123,8 @@ def save_answer(run: Run) -> StreamedEvent:
 
 def build_failure_payload(error: Exception) -> FailedPayload:
     """Return the payload of the event `failed` for an error that occurred while the answer was saved."""
-    if disk.is_disk_full(error) or disk.is_short():
-        return {"message": disk.get_message(), "code": DISK_FULL}
+    if disk.is_disk_full(error) or disk.is_space_low():
+        return {"message": disk.get_disk_full_message(), "code": DISK_FULL}
     return {"message": str(BROKEN)}
 
 

@@ -113,7 +113,7 @@ class ApiView(APIView):
     def convert_error(self, error: Exception) -> Exception:
         """Return the API exception for an internal exception; an unknown exception unchanged."""
         if disk.is_disk_full(error):
-            return InsufficientStorage(disk.get_message())
+            return InsufficientStorage(disk.get_disk_full_message())
         match error:
             case ServiceUnavailable() if error.retry_after_seconds is not None:
                 return Busy(str(error), error.retry_after_seconds)

@@ -87,7 +87,7 @@ class SchemaWithProblems(AutoSchema):
         responses: dict[str, Any] = super()._get_response_bodies(direction)
         form = getattr(self.view, "problem_serializer", ProblemSerializer)
         problem = self.resolve_serializer(form(), direction).ref
-        invalid = self._invalid(problem) if form is ProblemSerializer else problem
+        invalid = self._register_invalid_problem(problem) if form is ProblemSerializer else problem
         for status, description in self._refusals().items():
             schema = invalid if status == "400" else problem
             said = responses.get(status)
@@ -114,7 +114,7 @@ class SchemaWithProblems(AutoSchema):
         has_body = self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
-    def _invalid(self, problem: dict[str, str]) -> dict[str, str]:
+    def _register_invalid_problem(self, problem: dict[str, str]) -> dict[str, str]:
         # Client generators cannot name the types of nested messages, so the schema allows any object.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}

@@ -13,7 +13,7 @@ from typing import NotRequired, TypedDict
 import httpx2
 from django.utils.http import parse_http_date_safe
 
-from core.breaker import Breaker, BreakerState, Open
+from core.breaker import Breaker, BreakerOpen, BreakerState
 from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
@@ -169,7 +169,7 @@ class CompletionClient:
             return
         try:
             breaker.enter()
-        except Open as error:
+        except BreakerOpen as error:
             raise ModelFailed(str(error)) from None
         has_begun = False
         try:
@@ -179,19 +179,19 @@ class CompletionClient:
                         if not has_begun and breaker.state is not BreakerState.CLOSED:
                             # The first piece shows that the server works. The breaker would otherwise refuse all other
                             # calls until this answer, its trial call, has ended.
-                            breaker.succeeded()
+                            breaker.record_success()
                         has_begun = True
                         yield delta
         except ModelFailed as error:
             if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
-                breaker.abandoned()
+                breaker.end_without_result()
             else:
-                breaker.failed()
+                breaker.record_failure()
             raise
         except BaseException:
-            breaker.abandoned()
+            breaker.end_without_result()
             raise
-        breaker.succeeded()
+        breaker.record_success()
 
     async def _stream_with_retries(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the model's answer, and repeat a request that fails before the first word.

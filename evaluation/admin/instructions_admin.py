@@ -63,7 +63,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
             return render_badge("ready", _("in use"))
         return render_badge("processing", _("being measured")) if version.requested_at else "-"
 
-    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+    def list_permitted_collections(self, request: HttpRequest) -> CollectionQuerySet:
         """Return the collections that the user curates and in which the user may read all documents.
 
         The page shows a language model's answers, which can contain words of any document of the collection.
@@ -81,7 +81,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
         return {"collection": version.collection_id, "text": version.text}
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        kwargs["queryset"] = self.open_collections(request)
+        kwargs["queryset"] = self.list_permitted_collections(request)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: CollectionInstructions, form: Any, change: bool) -> None:

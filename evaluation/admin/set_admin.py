@@ -121,7 +121,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **options: Any
     ) -> forms.ModelChoiceField[Any] | None:
         if db_field.name == "collection":
-            options["queryset"] = self.open_collections(request).in_service()
+            options["queryset"] = self.list_permitted_collections(request).in_service()
         return super().formfield_for_foreignkey(db_field, request, **options)
 
     def save_model(self, request: HttpRequest, obj: EvaluationSet, form: EvaluationSetForm, change: bool) -> None:

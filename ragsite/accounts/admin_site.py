@@ -119,11 +119,11 @@ class AccountsAdminSite(AdminSite):
         return super().login(request, extra_context)
 
     def get_urls(self) -> list[Any]:
-        return [path("why/", self.admin_view(self.why_view), name="why"), *super().get_urls()]
+        return [path("why/", self.admin_view(self.explain_access_view), name="why"), *super().get_urls()]
 
-    def why_view(self, request: HttpRequest) -> HttpResponse:
+    def explain_access_view(self, request: HttpRequest) -> HttpResponse:
         """List who can see a collection, a document or an answer, and say why a chosen account can or cannot."""
-        subject = _find_subject(request.user, request.GET)
+        subject = _find_requested_object(request.user, request.GET)
         name = request.GET.get("account", "").strip()
         account: Any = AnonymousUser()
         if name:
@@ -192,7 +192,7 @@ class AccountsAdminSite(AdminSite):
 _SUBJECTS = ("document", "collection", "answer")
 
 
-def _find_subject(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
+def _find_requested_object(user: AnyUser, asked: Mapping[str, str]) -> Document | Collection | Answer:
     """Return the object whose readers are shown. Raises: Http404 if the user may not curate or see it."""
     curated = Collection.objects.curated_by(user)
     found: Document | Collection | Answer | None = None

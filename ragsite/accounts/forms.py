@@ -66,7 +66,7 @@ class PasswordResetForm(ResetPasswordForm):
         return email
 
 
-class _Revokes(Form):
+class _RevokeAccessForm(Form):
     user: User | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -96,11 +96,11 @@ class _Revokes(Form):
                     revoke_tokens(self.user, program.pk)
 
 
-class PasswordChangeForm(_Revokes, ChangePasswordForm):
+class PasswordChangeForm(_RevokeAccessForm, ChangePasswordForm):
     pass
 
 
-class NewPasswordForm(_Revokes, ResetPasswordKeyForm):
+class NewPasswordForm(_RevokeAccessForm, ResetPasswordKeyForm):
     pass
 
 

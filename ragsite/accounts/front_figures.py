@@ -75,7 +75,7 @@ class FrontFigures:
         )
 
     @cached_property
-    def approved(self) -> dict[str, int]:
+    def approved_answer_counts(self) -> dict[str, int]:
         rows = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=self._curated)
         soon = Q(flag="", expires_on__lte=self.today + timedelta(days=DUE_DAYS))
         return rows.aggregate(all=Count("pk"), flagged=Count("pk", filter=~Q(flag="")), soon=Count("pk", filter=soon))
@@ -105,9 +105,9 @@ class FrontFigures:
         if user.has_perm("chat.view_approvedanswer"):
             address = reverse("admin:chat_approvedanswer_changelist")
             said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
-            tasks.append((self.approved["flagged"], said, f"{address}?flagged=yes"))
+            tasks.append((self.approved_answer_counts["flagged"], said, f"{address}?flagged=yes"))
             said = ngettext_lazy("%d approved answer expires soon.", "%d approved answers expire soon.")
-            tasks.append((self.approved["soon"], said, f"{address}?o=5"))
+            tasks.append((self.approved_answer_counts["soon"], said, f"{address}?o=5"))
         if user.has_perm("retrieval.view_document"):
             said = ngettext_lazy("%d document is due for a review.", "%d documents are due for a review.")
             tasks.append((self.documents["due"], said, f"{document_list}?review=due"))
@@ -125,7 +125,7 @@ class FrontFigures:
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 
 
-def _notes(*counted: tuple[int, Any]) -> list[str]:
+def _format_notes(*counted: tuple[int, Any]) -> list[str]:
     return [said % number for number, said in counted if number]
 
 
@@ -135,7 +135,7 @@ def _name(model: type[Model], number: int) -> str:
 
 def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
     found = figures.documents
-    notes = _notes(
+    notes = _format_notes(
         (found["waiting"], _("%d waiting")), (found["failed"], _("%d failed")), (found["due"], _("%d due for a review"))
     )
     return found["all"], _name(Document, found["all"]), notes
@@ -143,7 +143,7 @@ def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
 
 def _describe_collections(figures: FrontFigures) -> tuple[int, str, list[str]]:
     found = figures.collections
-    return found["all"], _name(Collection, found["all"]), _notes((found["empty"], _("%d empty")))
+    return found["all"], _name(Collection, found["all"]), _format_notes((found["empty"], _("%d empty")))
 
 
 def _describe_gaps(figures: FrontFigures) -> tuple[int, str, list[str]]:
@@ -153,13 +153,13 @@ def _describe_gaps(figures: FrontFigures) -> tuple[int, str, list[str]]:
 
 def _describe_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
     found = figures.answers
-    notes = _notes((found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer")))
+    notes = _format_notes((found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer")))
     return found["all"], _t("new this week"), notes
 
 
 def _describe_approved(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    found = figures.approved
-    notes = _notes((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
+    found = figures.approved_answer_counts
+    notes = _format_notes((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
     return found["all"], _t("approved"), notes
 
 
@@ -169,7 +169,7 @@ def _describe_drafts(figures: FrontFigures) -> tuple[int, str, list[str]]:
 
 def _describe_sources(figures: FrontFigures) -> tuple[int, str, list[str]]:
     found = figures.sources
-    notes = _notes((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
+    notes = _format_notes((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
     return found["all"], _name(Source, found["all"]), notes
 
 

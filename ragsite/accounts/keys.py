@@ -24,7 +24,7 @@ from core.key_limits import KeyLimits, Scope, set_limits
 from ragsite.accounts import sign_in_limits
 from ragsite.accounts.claims import is_stale
 from ragsite.models import ApiKey
-from retrieval.api.throttling import CountedTogether
+from retrieval.api.throttling import FixedWindowThrottle
 from retrieval.models import Collection, Source
 
 # Clients of OpenAI's protocol send one of these texts if the user entered no key, so they count as no key.
@@ -161,7 +161,7 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
         return {"type": "http", "scheme": "bearer"}
 
 
-class KeyRateThrottle(CountedTogether):
+class KeyRateThrottle(FixedWindowThrottle):
     def __init__(self) -> None:
         """Skip DRF's initializer, which sets one rate for all. Each key has its own rate."""
 

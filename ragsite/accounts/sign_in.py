@@ -52,7 +52,7 @@ class LimitedBackend(ModelBackend):
                     raise PermissionDenied
         except sign_in_limits.SignInBusy:
             if not allowance.is_known:
-                sign_in_limits.count_busy(caller)
+                sign_in_limits.count_busy_attempt(caller)
             raise
         # Only allauth's pages, which set `stages_follow`, can ask for the second factor later.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):

@@ -138,7 +138,7 @@ def count_failure(caller: Caller) -> None:
         _count(caller, kind, limit)
 
 
-def count_busy(caller: Caller) -> None:
+def count_busy_attempt(caller: Caller) -> None:
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -157,7 +157,7 @@ def forget_failures(caller: Caller) -> None:
     SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
 
 
-def forget_old() -> int:
+def delete_expired_counts() -> int:
     now = timezone.now()
     old = Q(since__lte=now - WINDOW) & ~Q(kind=Kind.KNOWN) | Q(since__lte=now - KNOWN_FOR)
     return SignInCount.objects.filter(old).delete()[0]

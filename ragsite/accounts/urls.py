@@ -13,7 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
     # allauth's pages link to this address.
     path("email/", RedirectView.as_view(pattern_name="account_overview"), name="account_email"),
-    path("password/set/", views.password_elsewhere, name="account_set_password"),
+    path("password/set/", views.explain_provider_password, name="account_set_password"),
     path("password/reset/", views.PasswordResetView.as_view(), name="account_reset_password"),
     path("", include("allauth.account.urls")),
     path("2fa/", include("allauth.mfa.urls")),

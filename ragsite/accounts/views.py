@@ -76,7 +76,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @login_required
-def password_elsewhere(request: HttpRequest) -> HttpResponse:
+def explain_provider_password(request: HttpRequest) -> HttpResponse:
     return render(request, "account/password_elsewhere.html", {"provider": settings.OIDC_NAME})
 
 
@@ -212,7 +212,7 @@ class EraseForm(forms.Form):
 @never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
-def data(request: HttpRequest) -> HttpResponse:
+def manage_own_data(request: HttpRequest) -> HttpResponse:
     form = EraseForm(request.POST or None, user=get_account(request))
     if request.method == "POST" and form.is_valid():
         try:

@@ -107,10 +107,10 @@ def _describe(readers: Readers) -> ReaderRow:
         ReaderKind.STAFF: _("Staff"),
         ReaderKind.SUPERUSERS: _("Superusers"),
     }
-    return ReaderRow(labels[readers.kind], readers.rule, _count(number))
+    return ReaderRow(labels[readers.kind], readers.rule, _format_account_count(number))
 
 
-def _count(number: int) -> str:
+def _format_account_count(number: int) -> str:
     return ngettext("%d account", "%d accounts", number) % number
 
 
@@ -118,7 +118,7 @@ def _build_rows(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
     if not readers:
         return []
     rule = _("They have a grant. Only managers of the collection and administrators of accounts see the names.")
-    return [ReaderRow(who, rule, _count(list_accounts(readers).count()))]
+    return [ReaderRow(who, rule, _format_account_count(list_accounts(readers).count()))]
 
 
 def _list_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
@@ -158,7 +158,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
         )
     if found.staff:
         rule = _("The account may view the answers of others, and read all documents that this one uses.")
-        number = _count(len(found.staff))
+        number = _format_account_count(len(found.staff))
         if may_list_accounts(viewer):
             rows += [ReaderRow(str(user), rule) for user in found.staff]
         else:

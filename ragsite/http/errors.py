@@ -72,14 +72,14 @@ class RefusalMiddleware(MiddlewareMixin):
 
 def disk_full(request: HttpRequest) -> HttpResponse:
     disk.DISK_FULL.labels(reason="error").inc()
-    return _refuse(request, HTTPStatus.INSUFFICIENT_STORAGE, _("The disk is full"), disk.get_message())
+    return _refuse(request, HTTPStatus.INSUFFICIENT_STORAGE, _("The disk is full"), disk.get_disk_full_message())
 
 
 def _refuse(request: HttpRequest, status: int, heading: str, sentence: str) -> HttpResponse:
-    def page() -> HttpResponse:
+    def render_page() -> HttpResponse:
         if not request.headers.get("HX-Request"):
             return render(request, "refusal.html", {"heading": heading, "message": sentence}, status=status)
         response = render(request, "chat/_question_error.html", {"error": sentence}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
 
-    return build_refusal(request.path_info, status, sentence, page)
+    return build_refusal(request.path_info, status, sentence, render_page)

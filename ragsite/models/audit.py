@@ -30,7 +30,7 @@ class AuditEntry(models.Model):
     owner of the changed object.
     """
 
-    class Via(models.TextChoices):
+    class Channel(models.TextChoices):
         PAGE = "page", _("a page")
         API = "api", _("the API")
         COMMAND = "command", _("a command")
@@ -42,7 +42,7 @@ class AuditEntry(models.Model):
         AuditPerson, models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("who did it")
     )
     key = models.CharField(_("with the API key"), max_length=16, blank=True)
-    via = models.CharField(_("by way of"), max_length=8, choices=Via)
+    via = models.CharField(_("by way of"), max_length=8, choices=Channel)
     address = models.CharField(_("address"), max_length=60, blank=True)
     object_type = models.CharField(_("kind of object"), max_length=60, blank=True)
     object_id = models.CharField(_("id of the object"), max_length=60, blank=True)

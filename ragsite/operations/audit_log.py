@@ -25,7 +25,7 @@ from core.user_types import AnyUser
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
 from ragsite.operations import logs
 from retrieval.models import Collection, CollectionGrant
-from retrieval.rights.staff import list_fully_readable
+from retrieval.rights.staff import list_fully_readable_collections
 
 _API = ("/api/", "/v1/")
 # The name of a row of these classes contains a person or an address.
@@ -51,7 +51,7 @@ def record_action(action: str, subject: Model | None = None, **details: object) 
 class OriginFields(TypedDict):
     actor: NotRequired[AuditPerson | None]
     key: NotRequired[str]
-    via: AuditEntry.Via
+    via: AuditEntry.Channel
     address: NotRequired[str]
 
 
@@ -85,12 +85,12 @@ def _describe_origin() -> OriginFields:
     context = logs.get_log_context()
     request = context.request
     if request is None:
-        return {"via": AuditEntry.Via.TASK if context.task else AuditEntry.Via.COMMAND}
+        return {"via": AuditEntry.Channel.TASK if context.task else AuditEntry.Channel.COMMAND}
     user, key = getattr(request, "user", None), getattr(request, "auth", None)
     return {
         "actor": describe_person(user),
         "key": key.public_id if isinstance(key, ApiKey) else "",
-        "via": AuditEntry.Via.API if request.path.startswith(_API) else AuditEntry.Via.PAGE,
+        "via": AuditEntry.Channel.API if request.path.startswith(_API) else AuditEntry.Channel.PAGE,
         "address": find_address(request)[:60],
     }
 
@@ -139,12 +139,12 @@ AGAIN_AFTER = {
 
 
 @receiver(user_logged_in, dispatch_uid="audit.signed_in")
-def _signed_in(user: User, **_: Any) -> None:
+def _record_sign_in(user: User, **_: Any) -> None:
     record_action("sign_in.succeeded", user)
 
 
 @receiver(user_logged_out, dispatch_uid="audit.signed_out")
-def _signed_out(user: User, **_: Any) -> None:
+def _record_sign_out(user: User, **_: Any) -> None:
     if user is not None:
         record_action("sign_in.ended", user)
 
@@ -194,7 +194,7 @@ def delete_old_entries() -> int:
 
 
 def may_read_labels(user: AnyUser) -> bool:
-    return not Collection.objects.exclude(pk__in=list_fully_readable(user)).exists()
+    return not Collection.objects.exclude(pk__in=list_fully_readable_collections(user)).exists()
 
 
 def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> Iterator[str]:

@@ -22,7 +22,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
-from ragsite.postgres.embedded import EmbeddedPostgresError, binaries
+from ragsite.postgres.embedded import EmbeddedPostgresError, find_binaries
 from ragsite.processes import machine
 from retrieval.documents.storage import is_in_a_folder
 from retrieval.index.distribution import has_citus
@@ -157,7 +157,7 @@ def _refuse_citus() -> None:
 def _find_program(name: str) -> str:
     installed = shutil.which(name) if settings.EMBEDDED_POSTGRES is None else None
     try:
-        return installed or str(binaries() / name)
+        return installed or str(find_binaries() / name)
     except EmbeddedPostgresError as error:
         raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
 

@@ -102,7 +102,7 @@ def _count_rows() -> Finding:
     """Update the metrics that are counted in the database."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
-    for kind, number in Document.objects.count_left_out().items():
+    for kind, number in Document.objects.count_left_out_kinds().items():
         LEFT_OUT.labels(kind=kind).set(number)
     for kind, number in read_last_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)

@@ -119,13 +119,13 @@ def _hide_secrets(request: HttpRequest) -> str:
 
 
 @before_task_publish.connect
-def _send_with_task(headers: dict[str, object] | None = None, **_: Any) -> None:
+def _add_task_headers(headers: dict[str, object] | None = None, **_: Any) -> None:
     if headers is None:
         return
     if get_log_context().request_id:
         headers["request_id"] = get_log_context().request_id
     if (spans := telemetry.get_spans()) is not None:
-        spans.send(headers)
+        spans.inject_headers(headers)
 
 
 @task_prerun.connect

@@ -63,7 +63,7 @@ class OpenTelemetrySpans:
         span.set_attribute("http.response.status_code", response.status_code)
         self.end(span, str(response.status_code) if response.status_code >= 500 else "")
 
-    def send(self, headers: dict[str, object]) -> None:
+    def inject_headers(self, headers: dict[str, object]) -> None:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:

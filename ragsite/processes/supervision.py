@@ -68,7 +68,7 @@ def supervise(
     try:
         while not told_to_stop:
             for process in processes:
-                _tend(process, environment, say)
+                _supervise_process(process, environment, say)
             counts = json.dumps({process.name: process.restarts for process in processes})
             if counts != written:
                 with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ def supervise(
         _stop([process.child for process in processes if process.child is not None], stop_seconds)
 
 
-def _tend(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+def _supervise_process(process: Process, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
     now = time.monotonic()
     if process.child is None and now >= process.start_at:
         process.started_at = now

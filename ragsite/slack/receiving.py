@@ -63,7 +63,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
     for name in ("app_mention", "message"):
         app.event(name)(receive_event)
     for name in ("helpful", "not_helpful"):
-        app.action(name)(rate)
+        app.action(name)(rate_answer)
     return app
 
 
@@ -106,7 +106,7 @@ def read_text(text: str) -> str:
     return html.unescape(text).replace("\x00", "").strip()
 
 
-def rate(ack: Callable[[], None], body: Mapping[str, Any], client: WebClient) -> None:
+def rate_answer(ack: Callable[[], None], body: Mapping[str, Any], client: WebClient) -> None:
     action, person = body["actions"][0], body["user"]["id"]
     try:
         said = _keep_rating(action["value"], person, is_helpful=action["action_id"] == "helpful")

@@ -83,14 +83,14 @@ class ConnectorAdmin(SuperuserAdmin):
         super().save_model(request, obj, form, change)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        self._explain(request)
+        self._add_warnings(request)
         return super().changelist_view(request, extra_context)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self._explain(request)
+        self._add_warnings(request)
         return super().changeform_view(request, *args, **kwargs)
 
-    def _explain(self, request: HttpRequest) -> None:
+    def _add_warnings(self, request: HttpRequest) -> None:
         if request.method != "GET":
             return
         if not settings.SOURCE_CONNECTORS:

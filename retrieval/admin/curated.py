@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from core.users import is_superuser
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.rights.staff import list_fully_readable
+from retrieval.rights.staff import list_fully_readable_collections
 
 if TYPE_CHECKING:
     pass
@@ -20,14 +20,14 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     collection_path = "collection"
 
-    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+    def list_permitted_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return Collection.objects.curated_by(request.user)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         if is_superuser(request.user):
             return rows
-        return rows.filter(**{f"{self.collection_path}__in": self.open_collections(request)})
+        return rows.filter(**{f"{self.collection_path}__in": self.list_permitted_collections(request)})
 
 
 class WholeCollectionAdmin(CuratedAdmin):
@@ -36,8 +36,8 @@ class WholeCollectionAdmin(CuratedAdmin):
     A user sees a row only if the user may read all documents of its collection.
     """
 
-    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        return list_fully_readable(request.user)
+    def list_permitted_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return list_fully_readable_collections(request.user)
 
 
 class CollectionFilter(admin.RelatedFieldListFilter):

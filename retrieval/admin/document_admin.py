@@ -38,7 +38,7 @@ LONGEST_EXCERPT = 160
 
 class DocumentFacts:
     @admin.display(description=_("notice"))
-    def not_read(self, document: Document) -> str:
+    def show_notice(self, document: Document) -> str:
         return document.notice or "-"
 
     @admin.display(description=_("passages"))
@@ -146,7 +146,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     progress_fields = [
         "state",
         "error",
-        "not_read",
+        "show_notice",
         "passages_link",
         "recognised_pages",
         "instructions",
@@ -209,7 +209,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
 
     @staticmethod
     def describe_problem(document: Document) -> str:
-        return document.error or (_("Not read: %s") % document.not_read if document.left_out else "")
+        return document.error or (_("Not read: %s") % document.left_out_summary if document.left_out else "")
 
     @admin.display(description=_("changed"), ordering="updated_at")
     def updated(self, document: Document) -> SafeString:

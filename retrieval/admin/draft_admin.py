@@ -44,7 +44,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         "collection",
         "state",
         "copied",
-        "changed",
+        "show_change_counts",
         "created_at",
         "created_by",
         "published_at",
@@ -63,7 +63,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         return render_badge(draft.status, draft.get_status_display())
 
     @admin.display(description=_("changes"))
-    def changed(self, draft: Draft) -> str:
+    def show_change_counts(self, draft: Draft) -> str:
         """Return how many documents a published draft changed. Counting takes too long for an open draft."""
         changes = _read_changes(draft)
         counts = [
@@ -150,8 +150,8 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             self.tell_done(request, _t("Discarded: %s.") % draft)
         return redirect_to(draft)
 
-    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
-        return super().open_collections(request) & Collection.objects.curated_by(request.user)
+    def list_permitted_collections(self, request: HttpRequest) -> CollectionQuerySet:
+        return super().list_permitted_collections(request) & Collection.objects.curated_by(request.user)
 
     def _get_draft(self, request: HttpRequest, pk: int) -> Draft:
         drafts: QuerySet[Draft] = self.get_queryset(request).select_related("collection")

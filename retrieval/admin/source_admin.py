@@ -70,7 +70,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
         # All documents change at once if the source no longer imports readers.
-        is_switched_off = self.instance.takes_readers and not (cleaned or {}).get("takes_readers", True)
+        is_switched_off = self.instance.has_readers_by_source and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))
         chosen = (cleaned or {}).get("collection")
@@ -164,7 +164,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
     search_fields = ["name"]
     actions = None
 
-    def open_collections(self, request: HttpRequest) -> CollectionQuerySet:
+    def list_permitted_collections(self, request: HttpRequest) -> CollectionQuerySet:
         return list_source_collections(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -209,8 +209,8 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def _build_own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
         if source is None:
-            return kind.form_for({"connector": request.GET.get("connector", "")}, {})
-        return kind.form_for(source.options, source.found)
+            return kind.get_form_class({"connector": request.GET.get("connector", "")}, {})
+        return kind.get_form_class(source.options, source.found)
 
     def get_fieldsets(self, request: HttpRequest, obj: Source | None = None) -> list[Any]:
         kind = self._find_kind(request, obj)
@@ -298,7 +298,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
 
     def page_context(self, request: HttpRequest, obj: Source) -> dict[str, object]:
         status = find_source_status(obj)
-        pushed = self._push_context(request, obj) if obj.is_pushed else {}
+        pushed = self._build_push_context(request, obj) if obj.is_pushed else {}
         return {
             **pushed,
             "source": obj,
@@ -311,7 +311,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
             "next_run": self.next_run(obj),
         }
 
-    def _push_context(self, request: HttpRequest, source: Source) -> dict[str, object]:
+    def _build_push_context(self, request: HttpRequest, source: Source) -> dict[str, object]:
         address = request.build_absolute_uri(reverse("retrieval_api:pushed_document", args=[source.pk, "ID"]))
         sent = source.pushed_items.all()
         return {
@@ -325,7 +325,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         run = status.active
         if run is None or run.status != SourceRun.Status.WAITING:
             return ""
-        return explain_wait(run, self.open_collections(request))
+        return explain_wait(run, self.list_permitted_collections(request))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None

@@ -60,7 +60,7 @@ class SearchView(ApiView):
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
         """Return the passages that answer a question best, and why each has its rank."""
-        asked, result = search_as_asked(request)
+        asked, result = run_search_request(request)
         trace = result.trace
         answer: dict[str, object] = {
             "query_class": trace.query_class.value,
@@ -75,7 +75,7 @@ class SearchView(ApiView):
         return Response(answer)
 
 
-def search_as_asked(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
+def run_search_request(request: Request, body: Any = None) -> tuple[dict[str, object], SearchResult]:
     """Return the checked body of a search request, and the result of the search.
 
     Raises: ValidationError; SearchBusy; SearchUnavailable.
@@ -129,7 +129,7 @@ class FiltersView(ApiView):
         if slug and not Collection.objects.readable_by(request.user).filter(slug=slug).exists():
             raise ValidationError({"collection": ["There is no collection with this short name."]})
         offered = list_offered_filters(request.user, slug)
-        return Response([{**to_json(each), "part": each.part} for each in offered])
+        return Response([{**to_json(each), "part": each.filters_key} for each in offered])
 
 
 @extend_schema_view(
@@ -226,7 +226,7 @@ class DocumentViewSet(
                 set_added_by(submission, request.user)
                 accepted.append({**DocumentSerializer(submission.document).data, "changed": submission.changed})
         if is_full and not accepted:
-            raise InsufficientStorage(disk.get_message())
+            raise InsufficientStorage(disk.get_disk_full_message())
         answer = {"accepted": accepted, "rejected": rejected}
         return Response(answer, status=status.HTTP_202_ACCEPTED if accepted else status.HTTP_400_BAD_REQUEST)
 

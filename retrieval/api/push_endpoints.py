@@ -95,7 +95,7 @@ class _PushView(ApiView):
             case SourceGone():
                 return super().convert_error(Http404())
             case DiskFull():
-                return InsufficientStorage(disk.get_message())
+                return InsufficientStorage(disk.get_disk_full_message())
             case DocumentRejected():
                 return ValidationError({"detail": str(error)})
         return super().convert_error(error)
@@ -192,9 +192,9 @@ class PushBatchView(PushedDocumentView):
         """Put and delete up to 100 documents. Each has its own result, and a refused one does not stop the others."""
         source = self.find_source()
         batch = _validate(AnyBatchSerializer(data=request.data))
-        return Response({"results": [self._do_one(source, sent) for sent in batch["items"]]})
+        return Response({"results": [self._apply_operation(source, sent) for sent in batch["items"]]})
 
-    def _do_one(self, source: Source, body: Any) -> dict[str, object]:
+    def _apply_operation(self, source: Source, body: Any) -> dict[str, object]:
         name = body.get("external_id") if isinstance(body, dict) else None
         outcome: dict[str, object] = {
             "external_id": name if isinstance(name, str) else "",

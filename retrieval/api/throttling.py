@@ -29,7 +29,7 @@ _COUNT = f"""
 """
 
 
-class CountedTogether(SimpleRateThrottle):
+class FixedWindowThrottle(SimpleRateThrottle):
     """A limit on the requests in a window of time, which begins with its first request.
 
     One SQL statement counts and decides, so that simultaneous requests cannot all pass.
@@ -73,7 +73,7 @@ class CountedTogether(SimpleRateThrottle):
         return self._wait_seconds
 
 
-class ScopedRates(ScopedRateThrottle, CountedTogether):
+class ScopedRates(ScopedRateThrottle, FixedWindowThrottle):
     """The limit whose name is the view's `throttle_scope`."""
 
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.documents.formats import View, get_view, read_formats
+from retrieval.documents.formats import Layout, get_view, read_formats
 from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 _ICONS = {
-    View.PRINTED: "printed",
-    View.TABLES: "sheet",
-    View.RECORDS: "sheet",
-    View.SLIDES: "slides",
-    View.CODE: "code",
+    Layout.PRINTED: "printed",
+    Layout.TABLES: "sheet",
+    Layout.RECORDS: "sheet",
+    Layout.SLIDES: "slides",
+    Layout.CODE: "code",
 }
 _KINDS = {
     "page": _("Word and text"),

@@ -17,7 +17,7 @@ from django.db import connection
 
 from core.progress import ProgressBar
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, is_litter, is_page, is_page_asset
+from retrieval.documents.formats import PICTURES, is_leftover_file, is_page, is_page_asset
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
@@ -204,7 +204,7 @@ def read_beir_corpus(path: Path) -> Iterator[Submitted]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS or is_litter(entry.name):
+        if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS or is_leftover_file(entry.name):
             continue
         if entry.is_dir():
             yield from _walk(entry)

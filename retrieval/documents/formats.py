@@ -104,7 +104,7 @@ _HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOT
 _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
-class View(Enum):
+class Layout(Enum):
     """How the source viewer shows the text of a document."""
 
     MARKDOWN = "laid out from its Markdown"
@@ -176,14 +176,14 @@ class Format:
     media_type: str = ""
     label: str = ""
     extractor: str = ""
-    view: View = View.TEXT
+    view: Layout = Layout.TEXT
     recognise: Recogniser | None = None
     recognise_text: Recogniser | None = None
     may_be_scanned: bool = False
     refusal: str = ""
 
 
-def begins_with(*signatures: bytes) -> Recogniser:
+def match_signature(*signatures: bytes) -> Recogniser:
     return lambda content: content.data.startswith(signatures)
 
 
@@ -191,14 +191,14 @@ def archive_holds(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
-def packed_as(extension: str) -> Recogniser:
+def match_zip_extension(extension: str) -> Recogniser:
     """Return a function that detects a ZIP archive with this extension."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
 
 
-def declares(*media_types: str) -> Recogniser:
+def match_archive_type(*media_types: str) -> Recogniser:
     return lambda content: content.archive_type in media_types
 
 
@@ -270,19 +270,21 @@ def is_old_workbook(content: Content) -> bool:
 _IN = "retrieval.documents.extraction."
 
 
-def _refuse(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
+def _refuse_format(kind: str, extensions: str, advice: str, recognise: Recogniser | None = None) -> Format:
     return Format(kind, tuple(extensions.split()), recognise=recognise, refusal=f"{kind}: {advice} and upload that.")
 
 
-def _make_picture(kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser) -> Format:
+def _build_image_format(
+    kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser
+) -> Format:
     extractor = _IN + "pdf:extract_picture"
-    return Format(kind, extensions, media_type, label, extractor, View.PRINTED, recognise, may_be_scanned=True)
+    return Format(kind, extensions, media_type, label, extractor, Layout.PRINTED, recognise, may_be_scanned=True)
 
 
 # fmt: off
 _ENGINE = _IN + "engine:extract_by_engine"
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
-PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", View.PROSE)
+PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", Layout.PROSE)
 KNOWN_FORMATS = (
     Format(
         "a Git LFS pointer",
@@ -290,141 +292,148 @@ KNOWN_FORMATS = (
         refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
     ),
     Format(
-        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", View.MARKDOWN,
+        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", Layout.MARKDOWN,
     ),
     Format(
-        "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", View.CONVERTED,
+        "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", Layout.CONVERTED,
         recognise_text=is_html,
     ),
     Format(
-        "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", View.PRINTED, is_pdf,
+        "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", Layout.PRINTED, is_pdf,
         may_be_scanned=True,
     ),
     Format(
-        "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx", View.CONVERTED,
+        "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx", Layout.CONVERTED,
         archive_holds("word/document.xml"),
     ),
     Format(
         "a binary Excel workbook", ("xlsb",), "application/vnd.ms-excel.sheet.binary.macroenabled.12", "XLSB",
-        _IN + "sheets:extract_plainly", View.TABLES, archive_holds("xl/workbook.bin"),
+        _IN + "sheets:extract_plainly", Layout.TABLES, archive_holds("xl/workbook.bin"),
     ),
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
-        View.TABLES, is_workbook,
+        Layout.TABLES, is_workbook,
     ),
     Format(
-        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", View.TABLES,
+        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", Layout.TABLES,
         is_old_workbook,
     ),
     Format(
         "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS",
-        _IN + "opendocument_sheet:extract_opendocument_sheet", View.TABLES, declares(ODS, f"{ODS}-template"),
+        _IN + "opendocument_sheet:extract_opendocument_sheet", Layout.TABLES,
+        match_archive_type(ODS, f"{ODS}-template"),
     ),
     Format(
         "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), PPTX, "PPTX",
-        _IN + "presentation:extract_presentation", View.SLIDES, archive_holds("ppt/presentation.xml"),
+        _IN + "presentation:extract_presentation", Layout.SLIDES, archive_holds("ppt/presentation.xml"),
     ),
     Format(
         "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
-        View.SLIDES, declares(ODP, f"{ODP}-template"),
+        Layout.SLIDES, match_archive_type(ODP, f"{ODP}-template"),
     ),
     Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
-        View.CONVERTED, declares(ODT, f"{ODT}-template"),
+        Layout.CONVERTED, match_archive_type(ODT, f"{ODT}-template"),
     ),
     Format(
-        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", View.CONVERTED,
+        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", Layout.CONVERTED,
         archive_holds("META-INF/container.xml"),
     ),
-    Format("an RTF document", ("rtf",), RTF, "RTF", _ENGINE, View.CONVERTED, begins_with(b"{\\rtf", b"{\\pard")),
+    Format("an RTF document", ("rtf",), RTF, "RTF", _ENGINE, Layout.CONVERTED, match_signature(b"{\\rtf", b"{\\pard")),
     Format(
-        "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE, View.CONVERTED, ole_holds("WordDocument"),
+        "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE, Layout.CONVERTED, ole_holds("WordDocument"),
     ),
     Format(
-        "an old PowerPoint presentation", ("ppt", "pps", "pot"), PPT, "PPT", _ENGINE, View.CONVERTED,
+        "an old PowerPoint presentation", ("ppt", "pps", "pot"), PPT, "PPT", _ENGINE, Layout.CONVERTED,
         ole_holds("PowerPoint Document"),
     ),
-    Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, View.CONVERTED),
-    Format("AsciiDoc", ("adoc", "asciidoc"), ASCIIDOC, "AsciiDoc", _ENGINE, View.CONVERTED),
-    Format("Org", ("org",), ORG, "Org", _ENGINE, View.CONVERTED),
-    Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, View.CONVERTED),
-    Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, View.CONVERTED),
-    Format("DocBook", ("docbook", "dbk"), DOCBOOK, "DocBook", _ENGINE, View.CONVERTED),
+    Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, Layout.CONVERTED),
+    Format("AsciiDoc", ("adoc", "asciidoc"), ASCIIDOC, "AsciiDoc", _ENGINE, Layout.CONVERTED),
+    Format("Org", ("org",), ORG, "Org", _ENGINE, Layout.CONVERTED),
+    Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, Layout.CONVERTED),
+    Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, Layout.CONVERTED),
+    Format("DocBook", ("docbook", "dbk"), DOCBOOK, "DocBook", _ENGINE, Layout.CONVERTED),
     Format(
-        "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles", View.CONVERTED,
+        "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles", Layout.CONVERTED,
     ),
     Format(
-        "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail", View.CONVERTED, recognise_text=is_mail
+        "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail", Layout.CONVERTED, recognise_text=is_mail
     ),
     Format(
-        "a mailbox", ("mbox", "mbx"), MBOX, "MBOX", _IN + "mail:extract_mailbox", View.CONVERTED,
+        "a mailbox", ("mbox", "mbx"), MBOX, "MBOX", _IN + "mail:extract_mailbox", Layout.CONVERTED,
         lambda content: bool(_MAILBOX.match(content.data)),
     ),
     Format(
-        "a saved web page", ("mht", "mhtml"), MHTML, "MHTML", _IN + "saved_page:extract_saved_page", View.CONVERTED,
+        "a saved web page", ("mht", "mhtml"), MHTML, "MHTML", _IN + "saved_page:extract_saved_page", Layout.CONVERTED,
         is_saved_page,
     ),
     Format(
         "a calendar", ("ics", "ical", "vcs"), ICALENDAR, "iCalendar", _IN + "calendars:extract_calendar",
-        View.CONVERTED, lambda content: bool(_CALENDAR.match(content.data)),
+        Layout.CONVERTED, lambda content: bool(_CALENDAR.match(content.data)),
     ),
     Format(
-        "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", View.CONVERTED,
+        "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", Layout.CONVERTED,
         ole_holds("__properties_version1.0"),
     ),
-    _make_picture("a PNG image", ("png",), "image/png", "PNG", begins_with(b"\x89PNG\r\n\x1a\n")),
-    _make_picture("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", begins_with(b"\xff\xd8\xff")),
-    _make_picture("a GIF image", ("gif",), "image/gif", "GIF", begins_with(b"GIF87a", b"GIF89a")),
-    _make_picture("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", begins_with(b"II*\x00", b"MM\x00*")),
-    _make_picture("a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))),
+    _build_image_format("a PNG image", ("png",), "image/png", "PNG", match_signature(b"\x89PNG\r\n\x1a\n")),
+    _build_image_format("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", match_signature(b"\xff\xd8\xff")),
+    _build_image_format("a GIF image", ("gif",), "image/gif", "GIF", match_signature(b"GIF87a", b"GIF89a")),
+    _build_image_format("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", match_signature(b"II*\x00", b"MM\x00*")),
+    _build_image_format(
+        "a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))
+    ),
     PLAIN_TEXT,
-    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", View.CONVERTED),
-    Format("a table", ("csv",), CSV, "CSV", _TABLE, View.TABLES),
-    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, View.TABLES),
-    Format("JSON", ("json",), JSON, "JSON", _SOURCE, View.RECORDS),
-    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _IN + "tabular:extract_records", View.RECORDS),
+    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", Layout.CONVERTED),
+    Format("a table", ("csv",), CSV, "CSV", _TABLE, Layout.TABLES),
+    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, Layout.TABLES),
+    Format("JSON", ("json",), JSON, "JSON", _SOURCE, Layout.RECORDS),
+    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _IN + "tabular:extract_records", Layout.RECORDS),
     *(
-        Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, View.CODE)
+        Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, Layout.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
     Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
-    _refuse("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
-    _refuse("an Apple Pages document", "pages", "export it as Word or PDF", packed_as("pages")),
-    _refuse("an Apple Numbers spreadsheet", "numbers", "export it as Excel", packed_as("numbers")),
-    _refuse("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", packed_as("key")),
-    _refuse("an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")),
+    _refuse_format("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
+    _refuse_format("an Apple Pages document", "pages", "export it as Word or PDF", match_zip_extension("pages")),
+    _refuse_format("an Apple Numbers spreadsheet", "numbers", "export it as Excel", match_zip_extension("numbers")),
+    _refuse_format("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", match_zip_extension("key")),
+    _refuse_format(
+        "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")
+    ),
     # This format must come after all formats in ZIP archives.
     Format(
-        "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", View.CONVERTED,
-        begins_with(b"PK\x03\x04", b"PK\x05\x06"),
+        "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", Layout.CONVERTED,
+        match_signature(b"PK\x03\x04", b"PK\x05\x06"),
     ),
     Format(
         "a protected Office file",
         recognise=ole_holds("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
-    _refuse("a OneNote section", "one onetoc2", "export it as Word or PDF"),
-    _refuse("a Publisher file", "", "export it as PDF", packed_as("pub")),
-    _refuse("a Project plan", "mpp", "export it as Excel or PDF"),
-    _refuse("a WordPerfect document", "wpd", "save it as Word or PDF", begins_with(b"\xffWPC")),
-    _refuse("an Office file of another program", "", "export it as PDF", begins_with(OLE)),
+    _refuse_format("a OneNote section", "one onetoc2", "export it as Word or PDF"),
+    _refuse_format("a Publisher file", "", "export it as PDF", match_zip_extension("pub")),
+    _refuse_format("a Project plan", "mpp", "export it as Excel or PDF"),
+    _refuse_format("a WordPerfect document", "wpd", "save it as Word or PDF", match_signature(b"\xffWPC")),
+    _refuse_format("an Office file of another program", "", "export it as PDF", match_signature(OLE)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
-    _refuse(
+    _refuse_format(
         "a HEIC or AVIF image", "heic heif avif", "save it as JPEG or PNG",
         lambda content: bool(_HEIC.match(content.data)),
     ),
     Format(
         "an archive of another kind than ZIP",
-        recognise=begins_with(b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
+        recognise=match_signature(
+            b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
+        ),
     ),
     Format("an audio or video file", recognise=lambda content: bool(_RECORDING.match(content.data))),
     Format(
         "a program, a database or a font",
-        recognise=begins_with(
+        recognise=match_signature(
             b"\x7fELF", b"MZ\x90\x00", b"\xca\xfe\xba\xbe", b"SQLite format 3\x00", b"PAR1", b"wOFF", b"wOF2"
         ),
     ),
-    Format("a PostScript file", recognise=begins_with(b"%!PS")),
+    Format("a PostScript file", recognise=match_signature(b"%!PS")),
 )
 # fmt: on
 
@@ -445,17 +454,17 @@ def find_format(media_type: str) -> Format | None:
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
-def get_view(media_type: str) -> View:
+def get_view(media_type: str) -> Layout:
     known = find_format(media_type)
-    return known.view if known else View.TEXT
+    return known.view if known else Layout.TEXT
 
 
 def get_page_unit(media_type: str) -> str:
-    return "slide" if get_view(media_type) is View.SLIDES else "page"
+    return "slide" if get_view(media_type) is Layout.SLIDES else "page"
 
 
 def is_code(media_type: str) -> bool:
-    return get_view(media_type) is View.CODE or media_type == JSON
+    return get_view(media_type) is Layout.CODE or media_type == JSON
 
 
 def list_supported() -> str:
@@ -525,7 +534,7 @@ _LITTER = re.compile(
 )
 
 
-def is_litter(name: str) -> bool:
+def is_leftover_file(name: str) -> bool:
     return bool(_LITTER.search(name))
 
 

@@ -27,7 +27,7 @@ from core.jobs import acquire_lease, heartbeat
 from retrieval import backends
 from retrieval.documents import formats, reading_turns
 from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
-from retrieval.documents.members import remove_members, submit_members
+from retrieval.documents.members import delete_missing_member_files, submit_member_files
 from retrieval.documents.reading_turns import ReadingTurn, TurnPostponed
 from retrieval.documents.recognition.pages import find_reason_without_ocr, forget_pages, recognise_pages
 from retrieval.documents.sandbox import JobCancelled
@@ -197,7 +197,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
     ]
     vectors = _embed(document, texts, progress)
     chunks = _make_chunks(extracted, text_chunks, hashes, language, fresh, vectors)
-    submit_members(document, extracted.members)
+    submit_member_files(document, extracted.members)
     before = DocumentText.objects.filter(pk=document.pk).values_list("content_hash", flat=True).first()
     tables = read_tables(extracted)
     instructions = find_instructions(extracted.text)
@@ -207,7 +207,7 @@ def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -
         current.language, current.media_type = language, extracted.media_type
         replace_chunks(current, chunks, embedder_row, keep=keep)
         replace_tables(current, tables)
-        remove_members(current, extracted.members)
+        delete_missing_member_files(current, extracted.members)
         DocumentText.objects.update_or_create(
             document=current,
             defaults={

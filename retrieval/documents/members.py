@@ -10,7 +10,7 @@ from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document
-from retrieval.text.extracted import Member
+from retrieval.text.extracted import MemberFile
 
 if TYPE_CHECKING:
     pass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_LEVELS = 3
 
 
-def submit_members(document: Document, members: Sequence[Member]) -> None:
+def submit_member_files(document: Document, members: Sequence[MemberFile]) -> None:
     """Submit each new or changed file in an archive or mail (``document``) as a document of its own.
 
     This process must have the lease of ``document``. Raises: LeaseLost; DocumentRejected for archives that are nested
@@ -51,7 +51,7 @@ def submit_members(document: Document, members: Sequence[Member]) -> None:
             )
 
 
-def remove_members(document: Document, members: Sequence[Member]) -> None:
+def delete_missing_member_files(document: Document, members: Sequence[MemberFile]) -> None:
     """Delete the documents of files that are no longer in the archive or mail. Call it in a transaction."""
     kept = [build_member_source(document, member.name) for member in members]
     Document.objects.filter(parent=document).exclude(source__in=kept).delete()

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from core.breaker import Breaker, Open
+from core.breaker import Breaker, BreakerOpen
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.text.instructions import find_matching_rule, remove_instructions
@@ -62,7 +62,7 @@ class ModelQuestions:
             return _parse_questions(answer, language)
         except ModelFailed as error:
             logger.warning("%s wrote no questions for a passage: %s", self.name, error)
-        except Open:
+        except BreakerOpen:
             logger.debug("%s is not asked for questions.", self.name)
         return []
 

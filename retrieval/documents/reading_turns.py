@@ -79,5 +79,5 @@ def _take_turn(document: Document) -> bool:
         if taken.count() >= settings.SLOW_DOCUMENTS_AT_ONCE:
             return False
         # After a lost lease, no row is updated. Saving the text detects this.
-        document.held().update(is_slow=True)
+        document.filter_by_lease().update(is_slow=True)
         return True

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from core.read_once import get_or_read
-from core.recent import Recent
+from core.recent import LruCache
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index import embedder_choice
 from retrieval.index.vector_index import create_index
@@ -34,15 +34,15 @@ logger = logging.getLogger(__name__)
 QUERIES_KEPT = 256
 
 
-_queries: Recent[tuple[str, str], Vectors] = Recent(QUERIES_KEPT)
-_begun: Recent[tuple[str, str], Future[Vectors]]
+_queries: LruCache[tuple[str, str], Vectors] = LruCache(QUERIES_KEPT)
+_begun: LruCache[tuple[str, str], Future[Vectors]]
 _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
     """Create new threads and an empty cache, because a fork has no threads."""
     global _begun, _threads
-    _begun = Recent(QUERIES_KEPT)
+    _begun = LruCache(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
 
 
@@ -83,7 +83,7 @@ def encode_query(text: str) -> Vectors:
 NAMES_KEPT = 2_000
 
 
-_names: Recent[tuple[str, str], Vectors] = Recent(NAMES_KEPT)
+_names: LruCache[tuple[str, str], Vectors] = LruCache(NAMES_KEPT)
 
 
 def encode_names(names: Sequence[str]) -> list[Vectors]:
@@ -136,10 +136,10 @@ def find_searched_embedder() -> Embedder:
 
     After a change of the embedder, running processes search the old vectors. Raises: ImproperEmbedder.
     """
-    return get_or_read("embedder", _find_searched)
+    return get_or_read("embedder", _find_query_embedder)
 
 
-def _find_searched() -> Embedder:
+def _find_query_embedder() -> Embedder:
     try:
         return active_embedder()
     except ImproperEmbedder:

@@ -120,7 +120,7 @@ def read_calibration(embedder: str) -> Calibration | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class CalibrationFit:
     """A calibration that was computed for an embedder.
 
     ``separation`` is the share of questions that are closer to their own passage than to another.
@@ -132,7 +132,7 @@ class Fit:
     separation: float
 
 
-def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
+def fit_thresholds(report: Report, *, across_languages: bool = False) -> CalibrationFit:
     """Compute the :class:`Calibration` of the site's embedder from stored passages and their questions, and store it.
 
     ``across_languages`` is a field of it. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
@@ -168,7 +168,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Fit:
     unrelated, answering, unrelated_texts = (float(np.median(cosines)) for cosines in (other, own, texts))
     fitted = Calibration(unrelated, answering, unrelated_texts, across_languages)
     store_calibration(embedder.name, fitted, len(material))
-    return Fit(embedder.name, len(material), fitted, separation)
+    return CalibrationFit(embedder.name, len(material), fitted, separation)
 
 
 def store_calibration(name: str, fitted: Calibration, passages: int | None = None) -> None:

@@ -124,7 +124,7 @@ def distribute_tables(report: Callable[[str], None], shards: int | None = None) 
     for table in DISTRIBUTED:
         if table not in list_distributed_tables():
             report(f"distribute {table} by {COLUMN} over {count} shards")
-            _distribute(table, count)
+            _distribute_table(table, count)
     if not _run_statement("SELECT 1 FROM pg_constraint WHERE conname = %s", COLOCATED_KEY):
         _run_statement(
             f"ALTER TABLE {DISTRIBUTED[2]} ADD CONSTRAINT {COLOCATED_KEY} FOREIGN KEY (chunk_id, {COLUMN}) "
@@ -138,7 +138,7 @@ def distribute_tables(report: Callable[[str], None], shards: int | None = None) 
             )
 
 
-def _distribute(table: str, count: int) -> None:
+def _distribute_table(table: str, count: int) -> None:
     with transaction.atomic():
         _run_statement(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         for owner, name, _columns, _definition in _list_constraints(table, "f"):

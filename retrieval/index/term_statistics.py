@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from django.db import connection
 
 from core.read_once import get_or_read
-from core.recent import Recent
-from retrieval.text.terms import expand_identifiers
+from core.recent import LruCache
+from retrieval.text.terms import add_identifier_parts
 
 WORD = re.compile(r"[^\W_]+")
 WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
@@ -40,8 +40,8 @@ class CollectionState:
     edition: tuple[int, str]
 
 
-_frequencies: Recent[tuple[int, tuple[int, str]], dict[str, int]] = Recent(COLLECTIONS_KEPT)
-_lexemes: Recent[tuple[str, str], tuple[str, ...]] = Recent(TEXTS_KEPT)
+_frequencies: LruCache[tuple[int, tuple[int, str]], dict[str, int]] = LruCache(COLLECTIONS_KEPT)
+_lexemes: LruCache[tuple[str, str], tuple[str, ...]] = LruCache(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
@@ -105,7 +105,7 @@ def list_words(text: str) -> list[str]:
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
     """Read the lexemes of the texts, and their document frequencies, into the cache. Raises: DatabaseError."""
-    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *list_words(text)))
+    wanted = dict.fromkeys(each for text in texts for each in (add_identifier_parts(text), *list_words(text)))
     found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
     read_frequencies(collections, set().union(*found.values()))
 

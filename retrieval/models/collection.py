@@ -68,23 +68,25 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
             if getattr(user, "is_staff", False):
                 seen.append(Visibility.STAFF)
         in_service = Q(draft=None) & (Q(visibility__in=seen) | _is_granted(user, *CollectionGrant.Role))
-        return within_key.filter(in_service | _open_to(user, *CURATING, path="draft__collection__"))
+        return within_key.filter(in_service | _build_open_condition(user, *CURATING, path="draft__collection__"))
 
     def curated_by(self, user: AnyUser) -> CollectionQuerySet:
-        return self._open_to(user, *CURATING)
+        return self._filter_open_to(user, *CURATING)
 
     def granted_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
         granted = Q(draft=None) & _is_granted(user, *roles) | _is_granted(user, *roles, path="draft__collection__")
         return self._limit_to_key(user).filter(granted)
 
     def managed_by(self, user: AnyUser) -> CollectionQuerySet:
-        return self._open_to(user, CollectionGrant.Role.MANAGER)
+        return self._filter_open_to(user, CollectionGrant.Role.MANAGER)
 
-    def _open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
+    def _filter_open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
         within_key = self._limit_to_key(user)
         if is_superuser(user):
             return within_key
-        open_to = Q(draft=None) & _open_to(user, *roles) | _open_to(user, *roles, path="draft__collection__")
+        open_to = Q(draft=None) & _build_open_condition(user, *roles) | _build_open_condition(
+            user, *roles, path="draft__collection__"
+        )
         return within_key.filter(open_to)
 
     def _limit_to_key(self, user: AnyUser) -> CollectionQuerySet:
@@ -102,7 +104,7 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
     return Q(**{f"{path}pk__in": held.values("collection")})
 
 
-def _open_to(user: AnyUser, *roles: str, path: str = "") -> Q:
+def _build_open_condition(user: AnyUser, *roles: str, path: str = "") -> Q:
     """Return a condition that ``user`` has one of the roles in the collection at the relation ``path``.
 
     Staff have all roles in a collection, unless its visibility is GRANTED.

@@ -15,7 +15,7 @@ from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
-from retrieval.models.narrowing import build_readable_condition, build_readers, build_restricted_condition
+from retrieval.models.narrowing import build_readable_condition, build_reader_rights, build_restricted_condition
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce_event
 
@@ -54,13 +54,13 @@ def upload_path(document: Document, filename: str) -> str:
 class DocumentQuerySet(models.QuerySet["Document"]):
     def readable_by(self, user: AnyUser) -> DocumentQuerySet:
         return self.filter(
-            build_readable_condition(build_readers(user)), collection__in=Collection.objects.readable_by(user)
+            build_readable_condition(build_reader_rights(user)), collection__in=Collection.objects.readable_by(user)
         )
 
     def filter_restricted(self) -> DocumentQuerySet:
         return self.filter(build_restricted_condition())
 
-    def count_left_out(self) -> dict[str, int]:
+    def count_left_out_kinds(self) -> dict[str, int]:
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
         counts = Counter(kind for left_out in rows for kind in {kind for kind, _names, _count in left_out})
         return {kind: counts[kind] for kind in KINDS}
@@ -179,7 +179,7 @@ class Document(Job):
         return explain_left_out(self.left_out)
 
     @property
-    def not_read(self) -> str:
+    def left_out_summary(self) -> str:
         return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:

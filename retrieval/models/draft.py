@@ -86,7 +86,7 @@ class Draft(Job):
 
     def cancel_publication(self, error: str) -> bool:
         """Cancel a publication and store ``error`` for the admin; return False if this process has lost the lease."""
-        publishing = self.held().filter(status=self.Status.PUBLISHING)
+        publishing = self.filter_by_lease().filter(status=self.Status.PUBLISHING)
         return bool(
             publishing.update(
                 status=self.Status.OPEN,

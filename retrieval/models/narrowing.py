@@ -18,7 +18,7 @@ from django.db.models.lookups import In
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models.collection import CURATING, Collection
-from retrieval.types import Reader
+from retrieval.types import ReaderRights
 
 MAIL = "mail:"
 
@@ -38,7 +38,7 @@ def _list_admitting_names(user: AnyUser) -> list[str]:
     return sorted(groups.union(confirmed.order_by().values_list(named, flat=True)))
 
 
-def build_readers(user: AnyUser) -> tuple[Reader, ...]:
+def build_reader_rights(user: AnyUser) -> tuple[ReaderRights, ...]:
     """Return the reader whose rights limit which documents ``user`` may read, in a tuple.
 
     The tuple is empty for a superuser, who may read all documents.
@@ -46,11 +46,11 @@ def build_readers(user: AnyUser) -> tuple[Reader, ...]:
     if is_superuser(user):
         return ()
     if not is_active(user):
-        return (Reader(),)
+        return (ReaderRights(),)
     is_curator = user.pk is not None and user.is_staff and user.has_perm("retrieval.change_document")
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
-        Reader(
+        ReaderRights(
             groups=tuple(_list_admitting_names(user)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
@@ -61,7 +61,7 @@ def build_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
-def build_readable_condition(readers: Sequence[Reader], path: str = "") -> Q:
+def build_readable_condition(readers: Sequence[ReaderRights], path: str = "") -> Q:
     """Return a condition that each of ``readers`` may read the document at the relation ``path``."""
     condition = Q()
     for reader in readers:

@@ -76,7 +76,7 @@ class Source(SecretHolder):
         return self.name
 
     @property
-    def destination(self) -> object:
+    def secret_destination(self) -> object:
         # Any setting of a connector may be the address to which its secrets are sent. So after a change of any setting,
         # the stored secrets are not used, and must be entered again.
         own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
@@ -88,7 +88,7 @@ class Source(SecretHolder):
         return self.kind == PUSH
 
     @property
-    def takes_readers(self) -> bool:
+    def has_readers_by_source(self) -> bool:
         return bool(self.options.get("takes_readers"))
 
     @property

@@ -44,7 +44,7 @@ class Webhook(SecretHolder):
         return self.address
 
     @property
-    def destination(self) -> object:
+    def secret_destination(self) -> object:
         return parse_origin(self.address)
 
     def record_delivery(self, *, has_failed: bool) -> None:
@@ -89,7 +89,7 @@ class WebhookDelivery(Job):
         return f"{self.event} #{self.pk}"
 
     @classmethod
-    def in_turn(cls) -> QuerySet[Self]:
+    def select_next_jobs(cls) -> QuerySet[Self]:
         """Return for each webhook the first delivery that is due; none while the webhook is sending one."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
         due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")

@@ -61,7 +61,7 @@ def list_collection_readers(collection: Collection) -> list[Readers]:
             found.append(Readers(ReaderKind.STAFF, rule % draft.collection, Q(is_staff=True)))
         found += _list_granted(draft.collection, *CURATING)
     else:
-        found += _list_by_visibility(collection)
+        found += _list_readers_by_visibility(collection)
         found += _list_granted(collection, *CollectionGrant.Role)
     return [*found, _list_superusers()]
 
@@ -99,7 +99,7 @@ def _join_sentences(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _list_by_visibility(collection: Collection) -> Iterator[Readers]:
+def _list_readers_by_visibility(collection: Collection) -> Iterator[Readers]:
     # In a disjunction, an empty Q would be ignored.
     anybody = Q(pk__isnull=False)
     rules: dict[str, tuple[ReaderKind, Callable[[], str], Q]] = {

@@ -121,7 +121,7 @@ def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tu
             first, last = _read_range(data, name, each.kind)
             if first is not None or last is not None:
                 made = (DateRange if each.kind == Kind.DATES else NumberRange)(each.field, first, last)
-                chosen.setdefault(each.part, []).extend(to_json({each.part: [made]})[each.part])
+                chosen.setdefault(each.filters_key, []).extend(to_json({each.filters_key: [made]})[each.filters_key])
         except ValueError:
             said = _("Check the filter “%s”: one of its ends cannot be read, or the last comes before the first.")
             problem = problem or said % each.label
@@ -129,8 +129,8 @@ def read_chosen_filters(data: QueryDict, offered: Iterable[OfferedFilter]) -> tu
 
 
 def _add_values(chosen: dict[str, Any], offered: OfferedFilter, texts: Sequence[str]) -> None:
-    if offered.part != "metadata_any":
-        chosen[offered.part] = list(texts)
+    if offered.filters_key != "metadata_any":
+        chosen[offered.filters_key] = list(texts)
         return
     # A form sends "5" as text, but the metadata may contain the number 5.
     values = [value for text in texts for value in (text, *_read_scalar(text))]
@@ -186,7 +186,7 @@ def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
 
 
 def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
-    known = {(each.part, each.field) for each in offered}
+    known = {(each.filters_key, each.field) for each in offered}
     kept: dict[str, Any] = {}
     for part, field, value in _iterate_chosen(chosen):
         if (part, field) not in known:
@@ -267,7 +267,7 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
     held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
     shown = []
     for each in offered:
-        value = held.get((each.part, each.field))
+        value = held.get((each.filters_key, each.field))
         if each.kind == Kind.VALUES:
             texts = dict.fromkeys(map(_format_value, value or ()))
             known = {option.value for option in each.values}

@@ -75,7 +75,7 @@ class OfferedFilter:
     last: str = ""
 
     @property
-    def part(self) -> str:
+    def filters_key(self) -> str:
         """The key in the API's `filters` object for the values of this filter."""
         return _PARTS.get(self.field) or ("metadata_any" if self.kind == Kind.VALUES else self.kind)
 

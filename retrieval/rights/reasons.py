@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from core.user_types import AnyUser
 from core.users import is_active, is_superuser, list_groups
 from retrieval.models import Collection, CollectionGrant, Document, Draft, PushedItem, SourceItem, Visibility
-from retrieval.models.narrowing import MAIL, build_readers
+from retrieval.models.narrowing import MAIL, build_reader_rights
 from retrieval.models.source import EVERYBODY
 
 
@@ -81,7 +81,7 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
     named = document.metadata[key]
     listed = named if isinstance(named, list) else [named]
     names = [name for name in listed if isinstance(name, str)]
-    [reader] = build_readers(user)
+    [reader] = build_reader_rights(user)
     if document.collection_id in reader.collections:
         rule = (
             _("Its metadata limit it to groups, but the account may change the documents of %s.") % document.collection

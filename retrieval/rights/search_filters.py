@@ -33,8 +33,8 @@ from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readable_condition, build_readers
-from retrieval.types import DateRange, NumberRange, Reader, SearchFilters
+from retrieval.models.narrowing import build_readable_condition, build_reader_rights
+from retrieval.types import DateRange, NumberRange, ReaderRights, SearchFilters
 
 # Columns of documents by the names that filters use.
 DATE_COLUMNS = {"added": "created_at", "changed": "updated_at"}
@@ -72,7 +72,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
     return SearchFilters(collections=ids, **wanted)  # type: ignore[arg-type]
 
 
-def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> str:
+def hash_restrictions(collections: Iterable[int], readers: Sequence[ReaderRights]) -> str:
     """Return a hash that changes with the readers and the restrictions of documents; "" without ``readers``."""
     if not readers:
         return ""
@@ -87,12 +87,12 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[Reader]) -> 
     return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
 
 
-def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[Reader, ...]:
+def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[ReaderRights, ...]:
     """Return the reader whose rights limit a search of these collections for ``user``, in a tuple.
 
     The tuple is empty if the search needs no limit, because ``user`` may read all documents of these collections.
     """
-    readers = build_readers(user)
+    readers = build_reader_rights(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}
     return readers if some and Document.objects.filter_restricted().filter(collection__in=some).exists() else ()
 

@@ -7,14 +7,14 @@ from django.contrib.auth.models import User
 from core.user_types import AnyUser
 from retrieval.models import Collection, CollectionGrant, Document
 from retrieval.models.collection import CollectionQuerySet
-from retrieval.models.narrowing import build_readable_condition, build_readers
+from retrieval.models.narrowing import build_readable_condition, build_reader_rights
 
 
-def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
+def list_fully_readable_collections(user: AnyUser) -> CollectionQuerySet:
     """Return the collections in which ``user`` may read every document."""
     hidden = (
-        Document.objects.exclude(build_readable_condition(build_readers(user)))
-        if build_readers(user)
+        Document.objects.exclude(build_readable_condition(build_reader_rights(user)))
+        if build_reader_rights(user)
         else Document.objects.none()
     )
     return Collection.objects.readable_by(user).exclude(pk__in=hidden.order_by().values("collection"))
@@ -22,7 +22,7 @@ def list_fully_readable(user: AnyUser) -> CollectionQuerySet:
 
 def list_source_collections(user: AnyUser) -> CollectionQuerySet:
     """Return the collections whose sources ``user`` may see: ``user`` curates and may read all their documents."""
-    return list_fully_readable(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
+    return list_fully_readable_collections(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 
 def grant_management(collection: Collection, user: User) -> None:

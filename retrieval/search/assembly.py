@@ -118,7 +118,7 @@ def assemble_context(
     chosen = _Chosen(budget_tokens, blocks)
     surroundings = _Surroundings(load_neighbours)
     likely = [hit.passage for hit in unique[:blocks]] if expand else []
-    needs = [_find_needs(passage, number < _WHOLE_SECTIONS) for number, passage in enumerate(likely)]
+    needs = [_find_needed_ranges(passage, number < _WHOLE_SECTIONS) for number, passage in enumerate(likely)]
     surroundings.load(likely, [need for found in needs for need in found], expand)
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
@@ -167,7 +167,7 @@ def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple
         passage = hit.passage
         run = run_of.get(get_place(passage))
         if run is not None and passage.content_hash not in found:
-            needs = _find_needs(passage, whole_sections=True)
+            needs = _find_needed_ranges(passage, whole_sections=True)
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
@@ -178,7 +178,7 @@ def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple
 _Need = tuple[Passage, int, int]
 
 
-def _find_needs(passage: Passage, whole_sections: bool) -> list[_Need]:
+def _find_needed_ranges(passage: Passage, whole_sections: bool) -> list[_Need]:
     ranges = _find_cut_blocks(passage)
     if whole_sections:
         ranges += _find_cut_sections(passage)
@@ -223,7 +223,7 @@ class _Chosen:
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
         """Add the rest of each table or other block that is cut off at the end of a hit's neighbour."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
-        needs = [need for passage in neighbours for need in _find_needs(passage, whole_sections=False)]
+        needs = [need for passage in neighbours for need in _find_needed_ranges(passage, whole_sections=False)]
         if needs:
             surroundings.load([], needs, 0)
             for passage, start, end in needs:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from core import database
 from core.exceptions import RagsiteError
 from core.metrics import start_at_zero
-from core.read_once import read_once
+from core.read_once import cache_reads
 from core.tracing import annotate, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -48,7 +48,7 @@ from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResul
 from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
-from retrieval.search.understanding.named_subject import add_earlier_code
+from retrieval.search.understanding.named_subject import add_identifier_from_history
 from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
@@ -145,17 +145,17 @@ class _Found:
     tried: TriedQuestions
 
     @property
-    def known(self) -> list[CandidateData]:
+    def candidate_data(self) -> list[CandidateData]:
         return [each.known for each in self.searches]
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
         """The question's terms in each chunk, by chunk id, from the first search that found the chunk."""
-        return {pk: found for each in reversed(self.known) for pk, found in each.matched_terms.items()}
+        return {pk: found for each in reversed(self.candidate_data) for pk, found in each.matched_terms.items()}
 
 
 @span("search")
-@read_once()
+@cache_reads()
 def search(
     question: str,
     filters: SearchFilters,
@@ -219,7 +219,7 @@ def _prepare_question(
         if reformulator is not None:
             reformulation = reformulator.reformulate(text, history)
         if reformulator is None or reformulation.notice:
-            named = add_earlier_code(reformulation.query, history)
+            named = add_identifier_from_history(reformulation.query, history)
             if named == reformulation.query:
                 joined_with = history
             else:
@@ -269,7 +269,7 @@ def _retrieve_and_fuse(
         # Chunks in ``tried`` must pass the filters too.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
-    searches = _select_answered(question.texts, asked, load_candidate_data(asked, plan, tried))
+    searches = _select_answered_searches(question.texts, asked, load_candidate_data(asked, plan, tried))
     watch.record_stage("scores")
     lists = _fuse_each(searches, plan, tried)
     strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
@@ -291,11 +291,11 @@ def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Cand
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
         places = _build_location_boosts(question.named_collections, before)
-        given = find_chunks_with_question(question.text, {**found.known[0].given_questions, **found.tried})
+        given = find_chunks_with_question(question.text, {**found.candidate_data[0].given_questions, **found.tried})
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
-    return _rank_or_drop(ordered, plan, found.known, terms), rerank_trace
+    return _rank_or_drop(ordered, plan, found.candidate_data, terms), rerank_trace
 
 
 def _build_result(
@@ -359,7 +359,7 @@ def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[Me
     return boosts
 
 
-def _select_answered(
+def _select_answered_searches(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]

@@ -27,10 +27,10 @@ def wait_for_search_slot() -> Iterator[None]:
     # Running searches may need this database connection.
     database.release_connections()
     if not _queue.acquire(blocking=False):
-        _refuse()
+        _refuse_search()
     try:
         if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
-            _refuse()
+            _refuse_search()
         try:
             yield
         finally:
@@ -39,6 +39,6 @@ def wait_for_search_slot() -> Iterator[None]:
         _queue.release()
 
 
-def _refuse() -> None:
+def _refuse_search() -> None:
     REFUSED_SEARCHES.inc()
     raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))

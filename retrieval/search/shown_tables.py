@@ -20,7 +20,7 @@ from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
 from retrieval.tables.answering import describe_condition
-from retrieval.tables.choosing import Nearness, TableChoice, choose_part, score_named_words
+from retrieval.tables.choosing import Nearness, TableChoice, choose_table_part, score_named_words
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
 from retrieval.tables.known_tables import KnownTable
@@ -54,7 +54,9 @@ def show_table(
     if table is None:
         return None
     near_rows = _find_rows_of_hits(table, known, passages)
-    return _load_shown(choose_part(question, known, make_nearness(known), near_rows), known, table, language)
+    return _load_shown_table(
+        choose_table_part(question, known, make_nearness(known), near_rows), known, table, language
+    )
 
 
 def _weigh_hit_rank(known: KnownTable, passages: Sequence[Passage]) -> float:
@@ -86,7 +88,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
         return [0.0] * len(columns)
 
 
-def _load_shown(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
+def _load_shown_table(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
     """Return the chosen part of the table; None if its rows are missing, because the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))

@@ -30,7 +30,7 @@ from retrieval.sources.options import is_included, lock_metadata
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
-    Fetched,
+    FetchedItem,
     ItemDeleted,
     ItemFailed,
     ItemGone,
@@ -40,7 +40,7 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     TimeIsUp,
 )
-from retrieval.sources.taking_readers import TakenReaders
+from retrieval.sources.taking_readers import ReadersBySource
 
 # The log of a run names at most this many items for each outcome.
 MOST_NAMED = 100
@@ -142,8 +142,8 @@ class Comparison:
         self._documents = set(self._source.own_documents.values_list("source", flat=True))
         self._total_before = sum(item.name in self._documents for item in self._items.values())
         self._tally = Tally(run, self._items.values())
-        takes = self._source.takes_readers
-        self._readers = TakenReaders(self._source, self._tally.details) if takes else None
+        takes = self._source.has_readers_by_source
+        self._readers = ReadersBySource(self._source, self._tally.details) if takes else None
         self._formats = hash_known_formats()
         self._wanted_readers: dict[str, list[str] | str] = {}
         self._visited: set[str] = set()
@@ -215,9 +215,9 @@ class Comparison:
             self._saved += self._saves_all
             if time.monotonic() - self._flushed_at > FLUSH_SECONDS or len(self._kept) >= FLUSH_ITEMS:
                 self._store_progress(connector)
-            self._check_time(connector)
+            self._check_time_limit(connector)
 
-    def _check_time(self, connector: Connector) -> None:
+    def _check_time_limit(self, connector: Connector) -> None:
         # Each attempt reads at least one new item.
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
@@ -273,7 +273,7 @@ class Comparison:
             self._record_failure(found, item, str(error))
         return _read_links(item) if item is not None and found.key in self._present else ()
 
-    def _update_readers(self, taken: TakenReaders, found: RemoteItem, item: SourceItem | None) -> None:
+    def _update_readers(self, taken: ReadersBySource, found: RemoteItem, item: SourceItem | None) -> None:
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
@@ -292,7 +292,7 @@ class Comparison:
             except DocumentRejected as error:
                 raise SourceRefused(str(error)) from error
 
-    def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: Fetched) -> None:
+    def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: FetchedItem) -> None:
         data = fetched.data if is_included(found.name, self._source.options) else None
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
@@ -352,7 +352,7 @@ class Comparison:
         merged = {**own, **(told or {}), **lock_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
-    def _choose_name(self, found: RemoteItem, fetched: Fetched) -> str:
+    def _choose_name(self, found: RemoteItem, fetched: FetchedItem) -> str:
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -463,7 +463,7 @@ class Comparison:
             item.delete()
 
 
-def _hash_content(data: bytes, found: RemoteItem, fetched: Fetched) -> str:
+def _hash_content(data: bytes, found: RemoteItem, fetched: FetchedItem) -> str:
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
 

@@ -55,10 +55,10 @@ def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> No
         for item in source.items.filter(readers__isnull=False).exclude(name=""):
             _write_metadata(source, item.name, names, combine_item_metadata(item, source.metadata))
     for pushed in source.pushed_items.filter(has_some).exclude(name=""):
-        _write_metadata(source, pushed.name, names, combine_pushed(pushed, source.metadata))
+        _write_metadata(source, pushed.name, names, combine_pushed_metadata(pushed, source.metadata))
 
 
-def combine_pushed(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
+def combine_pushed_metadata(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
     return combine_metadata(item.metadata, of_source, item.readers)
 
 

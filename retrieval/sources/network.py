@@ -27,7 +27,7 @@ from core.http_client import build_bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
-    Fetched,
+    FetchedItem,
     ItemFailed,
     ItemGone,
     ItemRejected,
@@ -286,11 +286,11 @@ class HttpConnector(Connector):
     def __exit__(self, *error: object) -> None:
         self._client.__exit__(*error)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
         return read_fetched(self._client.get(item.url, headers=validators), item.name)
 
 
-def read_fetched(response: Response, name: str) -> Fetched | None:
+def read_fetched(response: Response, name: str) -> FetchedItem | None:
     """Return the content of the response; None if the item is unchanged.
 
     Raises: the exceptions of :func:`check_item_response`.
@@ -299,7 +299,7 @@ def read_fetched(response: Response, name: str) -> Fetched | None:
     if response.is_unchanged:
         return None
     is_page = response.media_type in HTML_TYPES
-    return Fetched(response.text_body if is_page else response.body, validators=response.validators)
+    return FetchedItem(response.text_body if is_page else response.body, validators=response.validators)
 
 
 def check_item_response(response: Response, name: str) -> None:

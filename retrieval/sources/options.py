@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_for_change
-from retrieval.documents.formats import is_litter
+from retrieval.documents.formats import is_leftover_file
 from retrieval.models import Source
 from retrieval.sources.item_metadata import forget_readers, update_metadata_of_items
 from retrieval.sources.network import resolve_host
@@ -111,7 +111,7 @@ class Account(forms.Form):
     password = SecretField(label=_("Password or token"))
 
 
-class Readable(forms.Form):
+class BaseUrlForm(forms.Form):
     base_url = AddressField(
         label=_("Web address of the files"),
         required=False,
@@ -132,7 +132,7 @@ def store_options(source: Source, form: type[forms.Form], options: Mapping[str, 
 
 def _read_other_secrets(source: Source) -> dict[str, str]:
     stored = Source.objects.filter(pk=source.pk).first()
-    if stored is None or stored.destination != source.destination:
+    if stored is None or stored.secret_destination != source.secret_destination:
         return {}
     try:
         return _decrypt_secrets(stored)
@@ -161,7 +161,7 @@ def is_included(name: str, options: Mapping[str, Any]) -> bool:
     """
     include, exclude = options.get("include") or [], options.get("exclude") or []
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
-    return wanted and not is_litter(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
+    return wanted and not is_leftover_file(name) and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
 # Documents keep metadata keys that the source does not have.
@@ -186,7 +186,9 @@ def save_source(source: Source) -> None:
         is_new = source.pk is None
         before = lock_metadata(source)
         source.save()
-        has_readers = not is_new and not source.takes_readers and source.items.filter(readers__isnull=False).exists()
+        has_readers = (
+            not is_new and not source.has_readers_by_source and source.items.filter(readers__isnull=False).exists()
+        )
         if is_new or (before == source.metadata and not has_readers):
             return
         with lock_for_change(source.collection_id), connection.cursor() as cursor:

@@ -87,7 +87,7 @@ class RemoteItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedItem:
     """The content of an item, read from its source.
 
     If ``data`` is None, the item does not become a document, for this ``reason``; only its ``links`` are followed.
@@ -149,7 +149,7 @@ class Connector:
         self.samples: list[dict[str, Any]] = []
 
     @classmethod
-    def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
+    def get_form_class(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
         """Return the form for these options. ``found`` is the stored result of the last preview."""
         return cls.form
 
@@ -191,7 +191,7 @@ class Connector:
         base = self.options.get("base_url") or ""
         return f"{base.rstrip('/')}/{quote(name)}" if base else ""
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
         """Return the item's content; None if the server says that it is unchanged.
 
         ``validators`` are headers from the last response. Raises: ItemFailed, ItemRejected, ItemGone,

@@ -26,7 +26,7 @@ from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_
 from retrieval.documents.submission import check_size, read_upload, requeue_document, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.sources.item_metadata import combine_pushed
+from retrieval.sources.item_metadata import combine_pushed_metadata
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -117,7 +117,7 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
             # A new format changes the item's name, but the document keeps its id.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
-        metadata = combine_pushed(item, source_metadata) if is_described else None
+        metadata = combine_pushed_metadata(item, source_metadata) if is_described else None
         submission = submit(
             source.collection,
             item.name,

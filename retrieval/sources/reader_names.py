@@ -41,11 +41,11 @@ class NamesField(LinesField):
             if there in names:
                 raise ValidationError(_t("“%s” has two lines: a name there has one name here.") % there[:100])
             names.add(there)
-            _check_here(here)
+            _check_local_name(here)
         return lines
 
 
-def _check_here(here: str) -> None:
+def _check_local_name(here: str) -> None:
     if here.startswith(MAIL):
         raise ValidationError(_t("Write the address of “%s” without “mail:”.") % here[:100])
     if "@" in here:
@@ -60,7 +60,7 @@ def _split(line: str) -> tuple[str, str]:
     return there.strip(), here.strip()
 
 
-class TakesReaders(forms.Form):
+class ReadersBySourceForm(forms.Form):
     takes_readers = forms.BooleanField(
         label=_("Take over who may read"),
         required=False,

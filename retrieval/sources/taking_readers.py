@@ -32,7 +32,7 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
     return frozenset(list_names(metadata[key])) if key in metadata else None
 
 
-class TakenReaders:
+class ReadersBySource:
     """Finds and stores which users of this site may read the items of a source.
 
     ``details`` are the details of a run for its log. Their counts include earlier attempts of the same run.

@@ -13,12 +13,12 @@ from django.db.models import Q
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.choosing import Nearness, interpret_question_loosely
-from retrieval.tables.computing import Computed, compute_result, format_number
+from retrieval.tables.computing import ComputationResult, compute_result, format_number
 from retrieval.tables.grammar import Condition, TableReading, interpret_question
 from retrieval.tables.known_tables import KnownTable
 from retrieval.tables.matching_rows import uses_every_word
 from retrieval.tables.names import format_column_name
-from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 from retrieval.tables.stored_tables import load_overlapping_table
 from retrieval.tables.table_reading import format_cell
 from retrieval.text.word_lists import read_sections
@@ -48,7 +48,7 @@ def answer_from_tables(
                 if has_part and uses_every_word(question, table, reading):
                     shown = _show_rows(reading, table, language)
             continue
-        if shown is not None and computed.operation is Operation.ROWS:
+        if shown is not None and computed.operation is TableOperation.ROWS:
             continue
         result = _build_result(reading, computed, table, language)
         if result is not None and result.is_computed:
@@ -74,7 +74,7 @@ def find_matching_rows(
 
 
 def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
-    reading = replace(reading, operation=Operation.ROWS)
+    reading = replace(reading, operation=TableOperation.ROWS)
     computed = compute_result(reading, table)
     return _build_result(reading, computed, table, language) if computed is not None else None
 
@@ -83,7 +83,9 @@ def _show_rows(reading: TableReading, table: KnownTable, language: str) -> Table
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
-def _build_result(reading: TableReading, computed: Computed, known: KnownTable, language: str) -> TableResult | None:
+def _build_result(
+    reading: TableReading, computed: ComputationResult, known: KnownTable, language: str
+) -> TableResult | None:
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
@@ -94,7 +96,7 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
         places = [columns.index(column) for column in (computed.answer, *reading.shown)]
-        answering = rows[:1] if computed.operation is Operation.COMPARE else rows
+        answering = rows[:1] if computed.operation is TableOperation.COMPARE else rows
         texts = [row.cells[place].text.strip() for row in answering for place in places]
         answers = tuple(dict.fromkeys(map(format_cell, texts) if is_markup else texts))
     return TableResult(
@@ -114,7 +116,7 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
         ordinals=tuple(row.ordinal + 1 for row in computed.rows),
         answers=answers,
         is_value=computed.answer is not None and computed.answer == reading.order,
-        is_ordered=computed.operation is Operation.ROWS and reading.order is not None,
+        is_ordered=computed.operation is TableOperation.ROWS and reading.order is not None,
         is_least=reading.is_least,
         asked=tuple(
             columns.index(column)
@@ -124,28 +126,32 @@ def _build_result(reading: TableReading, computed: Computed, known: KnownTable, 
     )
 
 
-def _choose_columns(reading: TableReading, computed: Computed, known: KnownTable) -> tuple[list[int], list[int]]:
+def _choose_columns(
+    reading: TableReading, computed: ComputationResult, known: KnownTable
+) -> tuple[list[int], list[int]]:
     subject = known.subject_column if known.subject_column is not None else 0
-    if computed.operation is Operation.ROWS:
+    if computed.operation is TableOperation.ROWS:
         targets = [reading.order] if reading.order is not None else []
         targets += [column for column in (reading.answer, *reading.shown) if column is not None]
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
-        names = list(known.naming_columns)
+        names = list(known.row_name_columns)
         return names, [target for target in dict.fromkeys(targets) if target not in names]
-    ranks = computed.operation in (Operation.MOST, Operation.LEAST, Operation.COMPARE)
-    asked = reading.order if ranks or computed.operation in (Operation.SUM, Operation.MEAN) else reading.answer
-    if ranks or computed.operation is Operation.LIST:
+    ranks = computed.operation in (TableOperation.MOST, TableOperation.LEAST, TableOperation.COMPARE)
+    asked = (
+        reading.order if ranks or computed.operation in (TableOperation.SUM, TableOperation.MEAN) else reading.answer
+    )
+    if ranks or computed.operation is TableOperation.LIST:
         subject = computed.answer if computed.answer not in (None, reading.order) else subject
     spoken = [
         condition.column
         for condition in reading.conditions
         if condition.operator == "is" and not condition.is_negated and known.has_unique_cells(condition.column)
     ]
-    if computed.operation is Operation.LOOK_UP and spoken:
+    if computed.operation is TableOperation.LOOK_UP and spoken:
         subject = spoken[0]
-    asked_for = [asked, *(reading.shown if computed.operation is Operation.LOOK_UP else ())]
+    asked_for = [asked, *(reading.shown if computed.operation is TableOperation.LOOK_UP else ())]
     return [subject], [column for column in asked_for if column is not None and column != subject]
 
 

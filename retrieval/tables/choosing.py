@@ -10,10 +10,10 @@ from math import log
 from retrieval.tables.grammar import Condition, TableReading, interpret_question
 from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
-from retrieval.tables.linking import Kind, link_question
+from retrieval.tables.linking import SpanKind, link_question
 from retrieval.tables.matching_rows import read_row_selection
 from retrieval.tables.names import YEAR, make_singular, tokenize
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
@@ -45,7 +45,9 @@ class TableChoice:
     is_least: bool = False
 
 
-def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()) -> TableChoice:
+def choose_table_part(
+    question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()
+) -> TableChoice:
     """Return the part of the table to show.
 
     ``near_rows`` are the ordinals (from 0) of rows that a search found, best first.
@@ -84,13 +86,13 @@ def choose_part(question: str, table: KnownTable, nearness: Nearness, near_rows:
         len(matching),
         tuple(conditions),
         reading.order,
-        reading.is_least or reading.operation is Operation.LEAST,
+        reading.is_least or reading.operation is TableOperation.LEAST,
     )
 
 
 def score_named_words(question: str, table: KnownTable) -> float:
     """Return a number that is higher if the question names more of the table's cells, columns and caption."""
-    weights = {Kind.VALUE: 1.0, Kind.COLUMN: 1.0}
+    weights = {SpanKind.VALUE: 1.0, SpanKind.COLUMN: 1.0}
     weight = 0.0
     for span in link_question(question, table, partly=True) or []:
         weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
@@ -113,8 +115,8 @@ def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearn
         return max(columns, key=key)
 
     reading = interpret_question(question, table)
-    if reading is None or reading.operation is Operation.COMPARE:
-        reading = read_row_selection(question, table, pick) or TableReading(Operation.ROWS)
+    if reading is None or reading.operation is TableOperation.COMPARE:
+        reading = read_row_selection(question, table, pick) or TableReading(TableOperation.ROWS)
     if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
         word, said = extreme
         if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
@@ -127,7 +129,7 @@ def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
             behind = spans[at + 1 : at + 2]
-            said = behind[0] if behind and behind[0].kind is Kind.OTHER else span
+            said = behind[0] if behind and behind[0].kind is SpanKind.OTHER else span
             return span.word, question[said.start : said.end]
     return None
 
@@ -140,7 +142,7 @@ def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
 
 
 def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
-    is_least = reading.is_least or reading.operation is Operation.LEAST
+    is_least = reading.is_least or reading.operation is TableOperation.LEAST
 
     def key(row: KnownRow) -> tuple[float, float, int]:
         measure = 0.0 if reading.order is None else _measure(row.values[reading.order])
@@ -170,7 +172,7 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
 
 def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
-    chosen = list(dict.fromkeys([*table.naming_columns, *(column for column in named if column is not None)]))
+    chosen = list(dict.fromkeys([*table.row_name_columns, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:
         near = dict(zip(left, nearness(question, left), strict=True))

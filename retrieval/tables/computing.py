@@ -7,42 +7,42 @@ from dataclasses import dataclass
 
 from retrieval.tables.grammar import Condition, TableReading
 from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, make_cell_keys
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
 
 MOST_ROWS_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputationResult:
     """The result of a computation over a table.
 
     ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
     index of the column with the answer, or None.
     """
 
-    operation: Operation
+    operation: TableOperation
     value: str
     rows: tuple[KnownRow, ...]
     matched: int
     answer: int | None = None
 
 
-def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
+def compute_result(reading: TableReading, table: KnownTable) -> ComputationResult | None:
     """Return the result; None if no row matches, or if a needed cell cannot be compared."""
-    if reading.operation is Operation.COMPARE:
+    if reading.operation is TableOperation.COMPARE:
         return _compare(reading, table)
     rows = _find_matching(reading, reading.conditions, table)
     if rows is None:
         return None
     match reading.operation:
-        case Operation.COUNT:
+        case TableOperation.COUNT:
             return _count(reading, rows, table)
-        case Operation.SUM | Operation.MEAN:
+        case TableOperation.SUM | TableOperation.MEAN:
             return _aggregate(reading, rows)
-        case Operation.MOST | Operation.LEAST:
+        case TableOperation.MOST | TableOperation.LEAST:
             return _find_extreme_row(reading, rows)
-        case Operation.LOOK_UP | Operation.LIST if rows:
+        case TableOperation.LOOK_UP | TableOperation.LIST if rows:
             return _look_up(reading, rows)
     if reading.order is not None:
         numbers = _read_numbers(rows, reading.order)
@@ -55,7 +55,7 @@ def compute_result(reading: TableReading, table: KnownTable) -> Computed | None:
 def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
     """Return the rows that meet the conditions.
 
-    If a cell cannot be compared, its row is left out of a list of rows (Operation.ROWS). Any other operation would
+    If a cell cannot be compared, its row is left out of a list of rows (TableOperation.ROWS). Any other operation would
     compute a wrong value, so the result is None.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
@@ -67,18 +67,18 @@ def _find_matching(reading: TableReading, conditions: Sequence[Condition], table
         if False in held:
             continue
         if None in held:
-            if reading.operation is Operation.ROWS:
+            if reading.operation is TableOperation.ROWS:
                 continue
             return None
         matching.append(row)
     return matching
 
 
-def _build_rows_result(rows: Sequence[KnownRow]) -> Computed | None:
-    return Computed(Operation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
+def _build_rows_result(rows: Sequence[KnownRow]) -> ComputationResult | None:
+    return ComputationResult(TableOperation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
-def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> Computed | None:
+def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> ComputationResult | None:
     """Return the count of rows, or of different cells in the counted column; None without rows.
 
     The rows are returned instead if the count is uncertain.
@@ -98,7 +98,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
         if different != count and not reading.is_distinct:
             return _build_rows_result(rows)
         count = different
-    return Computed(Operation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
+    return ComputationResult(TableOperation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
 
 
 def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
@@ -113,33 +113,33 @@ def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, Kn
     return found
 
 
-def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers:
         return None
     total = sum(number for number, _ in numbers)
-    value = total if reading.operation is Operation.SUM else total / len(numbers)
+    value = total if reading.operation is TableOperation.SUM else total / len(numbers)
     shown = tuple(row for _, row in numbers[:MOST_ROWS_SHOWN])
-    return Computed(reading.operation, format_number(value), shown, len(numbers))
+    return ComputationResult(reading.operation, format_number(value), shown, len(numbers))
 
 
-def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
-    if reading.operation is Operation.LEAST and len(numbers) < len(rows):
+    if reading.operation is TableOperation.LEAST and len(numbers) < len(rows):
         return None  # An empty cell may mean zero, which could be the lowest number.
-    ends = max if reading.operation is Operation.MOST else min
+    ends = max if reading.operation is TableOperation.MOST else min
     end = ends(number for number, _ in numbers)
     best = [row for number, row in numbers if number == end]
     if reading.answer != reading.order and len(best) > 1:
         return None
     if is_empty(best[0].values[reading.answer]):
         return None
-    return Computed(reading.operation, "", (best[0],), len(numbers), reading.answer)
+    return ComputationResult(reading.operation, "", (best[0],), len(numbers), reading.answer)
 
 
-def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
+def _compare(reading: TableReading, table: KnownTable) -> ComputationResult | None:
     found = [_find_matching(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
@@ -150,22 +150,26 @@ def _compare(reading: TableReading, table: KnownTable) -> Computed | None:
     if numbers[0][0] == numbers[1][0]:
         return _build_rows_result(both)
     numbers.sort(key=lambda pair: pair[0], reverse=not reading.is_least)
-    return Computed(Operation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
+    return ComputationResult(TableOperation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
 
 
-def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> Computed | None:
+def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
     answer = reading.answer
     if answer is None or any(is_empty(row.values[column]) for row in rows for column in (answer, *reading.shown)):
         return _build_rows_result(rows)
     if reading.shown and len(rows) > 1:
         return _build_rows_result(rows)
     different = len({row.values[answer] for row in rows})
-    if different > 1 and (reading.operation is not Operation.LIST or different < len(rows)):
+    if different > 1 and (reading.operation is not TableOperation.LIST or different < len(rows)):
         return _build_rows_result(rows)
     if different > MOST_ROWS_SHOWN:
         return _build_rows_result(rows)
-    return Computed(
-        reading.operation if different > 1 else Operation.LOOK_UP, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows), answer
+    return ComputationResult(
+        reading.operation if different > 1 else TableOperation.LOOK_UP,
+        "",
+        tuple(rows[:MOST_ROWS_SHOWN]),
+        len(rows),
+        answer,
     )
 
 

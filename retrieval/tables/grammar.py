@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.linking import QuestionSpan, SpanKind, link_question
 from retrieval.tables.names import fold_text, make_singular, tokenize
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
 from retrieval.text.word_lists import read_words
 
@@ -35,7 +35,7 @@ _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
 # A year that follows one of these words is a limit of a period, as in "to 2020". No condition can express this.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
-_EXTREMES = {Word.MOST: Operation.MOST, Word.LEAST: Operation.LEAST}
+_EXTREMES = {Word.MOST: TableOperation.MOST, Word.LEAST: TableOperation.LEAST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class TableReading:
     counts equal cells once. ``is_least`` asks for the lowest number. ``shown`` are more columns to show.
     """
 
-    operation: Operation
+    operation: TableOperation
     conditions: tuple[Condition, ...] = ()
     answer: int | None = None
     order: int | None = None
@@ -119,7 +119,7 @@ def interpret_question(question: str, table: KnownTable) -> TableReading | None:
     spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
-    if reading is None or (is_short and reading.operation not in (Operation.LOOK_UP, Operation.COMPARE)):
+    if reading is None or (is_short and reading.operation not in (TableOperation.LOOK_UP, TableOperation.COMPARE)):
         return None
     return reading
 
@@ -136,7 +136,7 @@ class _Reader:
         if not self._read_conditions():
             return None
         words = [span.word for at, span in enumerate(self.spans) if at not in self.used and span.word is not None]
-        columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is Kind.COLUMN]
+        columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is SpanKind.COLUMN]
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
         is_pair = len(columns) == 2 and self._is_joined(*columns)
@@ -146,7 +146,7 @@ class _Reader:
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
         if is_yes_or_no and Word.OR not in operations:
             return None
-        if set(operations) <= {Word.COUNT} and (compared := self._compare(columns, None)) is not None:
+        if set(operations) <= {Word.COUNT} and (compared := self._interpret_comparison(columns, None)) is not None:
             return compared
         match sorted(set(operations), key=lambda word: word.value):
             case []:
@@ -157,30 +157,36 @@ class _Reader:
                 return self._count(columns)
             case [Word.TIMES]:
                 counts = bool(self.conditions) and not columns
-                return TableReading(Operation.COUNT, tuple(self.conditions)) if counts else None
+                return TableReading(TableOperation.COUNT, tuple(self.conditions)) if counts else None
             case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
                 return self._count(columns, is_total=True)
             case [Word.COUNT, Word.DISTINCT]:
                 return self._count(columns, is_distinct=True)
             case [Word.TOTAL] | [Word.MEAN]:
-                return self._aggregate(columns, Operation.SUM if operations[0] is Word.TOTAL else Operation.MEAN)
+                return self._aggregate(
+                    columns, TableOperation.SUM if operations[0] is Word.TOTAL else TableOperation.MEAN
+                )
             case [Word.MOST] | [Word.LEAST]:
                 return self._rank(columns, asks, operations[0])
             case [Word.OR]:
-                return self._compare(columns, None)
+                return self._interpret_comparison(columns, None)
             case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
-                return self._compare(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
+                return self._interpret_comparison(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
         return None
 
     def _read_conditions(self) -> bool:
         for at, span in enumerate(self.spans):
             if at in self.used:
                 continue
-            readers = {Kind.VALUE: self._read_value, Kind.NUMBER: self._read_number, Kind.YEAR: self._read_year}
+            readers = {
+                SpanKind.VALUE: self._read_value,
+                SpanKind.NUMBER: self._read_number,
+                SpanKind.YEAR: self._read_year,
+            }
             if span.kind in readers and not readers[span.kind](at):
                 return False
         for at, span in enumerate(self.spans):
-            if at not in self.used and span.kind is Kind.COLUMN and len(span.columns) == 1:
+            if at not in self.used and span.kind is SpanKind.COLUMN and len(span.columns) == 1:
                 self._read_flag(at)
         for at in range(1, len(self.spans) - 1):
             if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
@@ -190,8 +196,8 @@ class _Reader:
     def _word(self, at: int) -> Word | None:
         return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
 
-    def _column_at(self, at: int) -> frozenset[int]:
-        is_free = 0 <= at < len(self.spans) and at not in self.used and self.spans[at].kind is Kind.COLUMN
+    def _find_columns_at(self, at: int) -> frozenset[int]:
+        is_free = 0 <= at < len(self.spans) and at not in self.used and self.spans[at].kind is SpanKind.COLUMN
         return self.spans[at].columns if is_free else frozenset()
 
     def _text(self, at: int) -> str:
@@ -200,20 +206,20 @@ class _Reader:
     def _read_value(self, at: int) -> bool:
         span = self.spans[at]
         columns = span.columns
-        beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
+        beside = [place for place in (at - 1, at + 1) if self._find_columns_at(place) & columns]
         if len(columns) > 1 and len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
         if len(columns) != 1:
             return False
         (column,) = columns
-        self.used.update([at, *(place for place in beside if not self._is_asked(place))])
+        self.used.update([at, *(place for place in beside if not self._is_after_question_word(place))])
         is_negated = self._word(at - 1) is Word.NOT
         if is_negated:
             self.used.add(at - 1)
         self.conditions.append(Condition(column, "is", (span.key,), self._text(at), is_negated))
         return True
 
-    def _is_asked(self, at: int) -> bool:
+    def _is_after_question_word(self, at: int) -> bool:
         return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
 
     def _read_number(self, at: int) -> bool:
@@ -224,7 +230,7 @@ class _Reader:
             sign, first = COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
         elif self._word(at + 1) in OR_BEYOND:
             sign, last = OR_BEYOND[self.spans[at + 1].word], at + 1  # type: ignore[index]
-        place = next((one for one in (last + 1, first - 1) if len(self._column_at(one)) == 1), None)
+        place = next((one for one in (last + 1, first - 1) if len(self._find_columns_at(one)) == 1), None)
         if place is None:
             return False
         if sign == "=" and place == at - 1:
@@ -240,7 +246,7 @@ class _Reader:
 
     def _read_year(self, at: int) -> bool:
         columns = self.table.year_columns
-        beside = [place for place in (at - 1, at + 1) if self._column_at(place) & columns]
+        beside = [place for place in (at - 1, at + 1) if self._find_columns_at(place) & columns]
         if len(beside) == 1:
             columns = columns & self.spans[beside[0]].columns
         elif not beside:
@@ -251,7 +257,7 @@ class _Reader:
         before = tokenize(self.question[: self.spans[at].start])[-1:]
         if before and before[0].norm in _OPEN:
             return False
-        self.used.update([at, *(place for place in beside if not self._is_asked(place))])
+        self.used.update([at, *(place for place in beside if not self._is_after_question_word(place))])
         word, sign = self._word(at - 1), "between" if self.spans[at].word is Word.BETWEEN else "="
         if word in COMPARATORS:
             self.used.add(at - 1)
@@ -264,7 +270,7 @@ class _Reader:
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
-        if kind == "boolean" and not self._is_asked(at):
+        if kind == "boolean" and not self._is_after_question_word(at):
             self.conditions.append(Condition(column, "=", (0.0 if is_negated else 1.0,)))
             self.used.add(at)
         elif kind == "number" and is_negated:
@@ -273,7 +279,7 @@ class _Reader:
         if at in self.used and is_negated:
             self.used.add(at - 1)
 
-    def _only(self, at: int) -> int:
+    def _get_only_column(self, at: int) -> int:
         (column,) = self.spans[at].columns
         return column
 
@@ -282,7 +288,7 @@ class _Reader:
 
     def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
         if columns:
-            return self._only(columns[0]) if len(columns) == 1 else None
+            return self._get_only_column(columns[0]) if len(columns) == 1 else None
         wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
         for called in next((wanted[word] for word in asks if word in wanted), ()):
             names = [self.table.list_column_words(at)[-1:] for at in range(len(self.table.columns))]
@@ -296,28 +302,28 @@ class _Reader:
             return None
         conditions = tuple(self.conditions)
         if len(columns) == 2 and self._is_joined(*columns) and not is_single:
-            first, second = map(self._only, columns)
+            first, second = map(self._get_only_column, columns)
             is_clear = {first, second}.isdisjoint(condition.column for condition in conditions)
-            return TableReading(Operation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
+            return TableReading(TableOperation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject_column
         if asked is None:
-            is_open = columns or (asks and not self._is_value_behind(Word.WHICH))
-            return None if is_open else TableReading(Operation.ROWS, conditions)
+            is_open = columns or (asks and not self._has_value_after(Word.WHICH))
+            return None if is_open else TableReading(TableOperation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
-            return TableReading(Operation.LIST, conditions, answer=asked)
-        return TableReading(Operation.LOOK_UP, conditions, answer=asked)
+            return TableReading(TableOperation.LIST, conditions, answer=asked)
+        return TableReading(TableOperation.LOOK_UP, conditions, answer=asked)
 
     def _is_joined(self, first: int, second: int) -> bool:
         return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
-        return make_singular(last) != last and last not in self.table.columns[self._only(at)].name.casefold()
+        return make_singular(last) != last and last not in self.table.columns[self._get_only_column(at)].name.casefold()
 
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
@@ -326,26 +332,26 @@ class _Reader:
         if (
             not columns
             and not is_distinct
-            and (self._is_value_behind(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
+            and (self._has_value_after(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
         ):
-            return TableReading(Operation.COUNT, tuple(self.conditions))
+            return TableReading(TableOperation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
-        column = self._only(columns[0])
+        column = self._get_only_column(columns[0])
         conditions = tuple(self.conditions)
         if any(one.column == column and one.operator == "is" and not one.is_negated for one in conditions):
             return None
         if not self._is_number(column) or column in self.table.year_columns:
-            return TableReading(Operation.COUNT, conditions, answer=column, is_distinct=is_distinct)
+            return TableReading(TableOperation.COUNT, conditions, answer=column, is_distinct=is_distinct)
         if self.table.is_ordinal_column(column) or is_distinct:
             return None
         if is_total:
-            return TableReading(Operation.SUM, conditions, order=column)
-        return TableReading(Operation.LOOK_UP, conditions, answer=column) if conditions else None
+            return TableReading(TableOperation.SUM, conditions, order=column)
+        return TableReading(TableOperation.LOOK_UP, conditions, answer=column) if conditions else None
 
-    def _is_value_behind(self, *words: Word) -> bool:
+    def _has_value_after(self, *words: Word) -> bool:
         return any(
-            before.word in words and one.kind is Kind.VALUE and self.question[before.end : one.start].isspace()
+            before.word in words and one.kind is SpanKind.VALUE and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
 
@@ -355,14 +361,14 @@ class _Reader:
             before.pop()
         return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
 
-    def _aggregate(self, columns: Sequence[int], operation: Operation) -> TableReading | None:
+    def _aggregate(self, columns: Sequence[int], operation: TableOperation) -> TableReading | None:
         if len(columns) != 1:
             return None
-        column = self._only(columns[0])
+        column = self._get_only_column(columns[0])
         if not self._is_number(column) or self.table.is_ordinal_column(column):
             return None
         # "What does salary mean?" does not ask for a mean.
-        if operation is Operation.MEAN and not self._follows(columns[0], Word.MEAN):
+        if operation is TableOperation.MEAN and not self._follows(columns[0], Word.MEAN):
             return None
         return TableReading(operation, tuple(self.conditions), order=column)
 
@@ -371,10 +377,10 @@ class _Reader:
             at
             for at in columns
             if self.spans[at].word is word
-            or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is Kind.WORD)
+            or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is SpanKind.WORD)
         ]
         if len(ranking) == 1:
-            order = self._only(ranking[0])
+            order = self._get_only_column(ranking[0])
         elif not ranking and len(self.table.measure_columns) == 1:
             order = self.table.measure_columns[0]
         else:
@@ -382,7 +388,7 @@ class _Reader:
         if not self._is_number(order) or self.table.is_ordinal_column(order):
             return None
         others = [at for at in columns if at not in ranking]
-        if any(at and not self._is_asked(at) for at in others):
+        if any(at and not self._is_after_question_word(at) for at in others):
             return None
         answer = self._asked_column(others, asks)
         if answer is None and not others:
@@ -394,20 +400,22 @@ class _Reader:
             return None
         return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
-    def _compare(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
+    def _interpret_comparison(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
         """Interpret a comparison of two rows, as in "who has more gold, Spain or Italy".
 
         The result is None if the question does not compare two rows.
         """
         named = [condition for condition in self.conditions if condition.operator in ("is", "year=")]
-        numbers = [at for at in columns if self._is_number(self._only(at))]
-        others = [self._only(at) for at in columns if at not in numbers]
+        numbers = [at for at in columns if self._is_number(self._get_only_column(at))]
+        others = [self._get_only_column(at) for at in columns if at not in numbers]
         if len(named) != 2 or len(self.conditions) != 2 or len(numbers) != 1 or any(one.is_negated for one in named):
             return None
         column = named[0].column
         if named[1].column != column or any(other != column for other in others):
             return None
-        order = self._only(numbers[0])
+        order = self._get_only_column(numbers[0])
         if self.table.is_ordinal_column(order):
             return None
-        return TableReading(Operation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST)
+        return TableReading(
+            TableOperation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST
+        )

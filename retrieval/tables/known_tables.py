@@ -158,7 +158,7 @@ class KnownTable:
         return found
 
     @cached_property
-    def naming_columns(self) -> Sequence[int]:
+    def row_name_columns(self) -> Sequence[int]:
         """The columns that name a row: the subject column, or the first column if there is none.
 
         If this column contains codes, the next text column is added.

@@ -120,14 +120,14 @@ SCALES: Mapping[str, float] = {
 }
 
 
-def _phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
+def _build_phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
     phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
     extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
     return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 
 _PHRASES = {
-    code: _phrases({Word[name.upper()]: row for name, row in words["phrases"].items()})
+    code: _build_phrases({Word[name.upper()]: row for name, row in words["phrases"].items()})
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}

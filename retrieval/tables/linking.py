@@ -23,7 +23,7 @@ _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
 _SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
 
 
-class Kind(Enum):
+class SpanKind(Enum):
     WORD = auto()
     COLUMN = auto()
     VALUE = auto()
@@ -41,7 +41,7 @@ class QuestionSpan:
     - ``number``: a number or year, with its ``unit``. In a range, ``number`` and ``upper`` are the bounds.
     """
 
-    kind: Kind
+    kind: SpanKind
     start: int
     end: int
     word: Word | None = None
@@ -62,7 +62,7 @@ def link_question(question: str, table: KnownTable, *, partly: bool = False) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Linked:
+class _LinkedQuestion:
     """The meanings of a question's words in a table.
 
     ``spans`` cover all words, also those without a meaning. ``whole`` has only the spans with a meaning. It is None
@@ -74,7 +74,7 @@ class _Linked:
 
 
 @functools.lru_cache(maxsize=32)
-def _link(question: str, table: KnownTable) -> _Linked:
+def _link(question: str, table: KnownTable) -> _LinkedQuestion:
     return _Linker(question, _read_words(question), table).link()
 
 
@@ -86,8 +86,8 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}
-        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {Kind.NUMBER, Kind.YEAR}:
-            kind = Kind.YEAR if kinds == {Kind.YEAR} else Kind.NUMBER
+        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {SpanKind.NUMBER, SpanKind.YEAR}:
+            kind = SpanKind.YEAR if kinds == {SpanKind.YEAR} else SpanKind.NUMBER
             joined = replace(
                 high, kind=kind, start=opening.start, word=Word.BETWEEN, number=low.number, upper=high.number
             )
@@ -96,7 +96,7 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 
 @functools.lru_cache(maxsize=2_000)
-def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
+def _read_number(words: tuple[str, ...]) -> tuple[SpanKind, float, str] | None:
     norms = [_SYMBOLS.get(word, word) for word in words]
     unit = ""
     if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -115,7 +115,7 @@ def _read_number(words: tuple[str, ...]) -> tuple[Kind, float, str] | None:
         value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
     if value is None:
         return None
-    return Kind.YEAR if len(words) == 1 and YEAR.fullmatch(norms[0]) else Kind.NUMBER, value * scale, unit
+    return SpanKind.YEAR if len(words) == 1 and YEAR.fullmatch(norms[0]) else SpanKind.NUMBER, value * scale, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
                     stop,
                     norms,
                     # In "Name the teams", the first word is a verb.
-                    () if norms == ("name",) and first == 0 else _name_words(norms),
+                    () if norms == ("name",) and first == 0 else _extract_name_words(norms),
                     _cell_key(question[start:stop], norms),
                     frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
                     phrases.get(norms),
@@ -164,7 +164,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
     return tokens, runs
 
 
-def _name_words(norms: Sequence[str]) -> tuple[str, ...]:
+def _extract_name_words(norms: Sequence[str]) -> tuple[str, ...]:
     is_grammar = len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}
     if is_grammar or norms[0] in JOINING or norms[-1] in JOINING:
         return ()
@@ -186,28 +186,30 @@ class _Linker:
         self.tokens, self.runs = words
         self.table = table
 
-    def link(self) -> _Linked:
+    def link(self) -> _LinkedQuestion:
         found: dict[int, QuestionSpan] = {}
         is_clear = True
         taken = [False] * len(self.tokens)
         for run in self.runs:
-            if any(taken[run.first : run.end]) or self._cuts_a_name(run):
+            if any(taken[run.first : run.end]) or self._is_cut_at_underscore(run):
                 continue
-            meanings = list(self._meanings(run))
+            meanings = list(self._find_meanings(run))
             is_clear = is_clear and len(meanings) <= 1
             if meanings:
                 found[run.first] = meanings[-1]
                 taken[run.first : run.end] = [True] * (run.end - run.first)
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
-        rest = {at: QuestionSpan(Kind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
-        return _Linked(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
+        rest = {at: QuestionSpan(SpanKind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
+        return _LinkedQuestion(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
-    def _cuts_a_name(self, run: _Words) -> bool:
-        return bool(self._joints) and (run.start in self._joints or run.stop in self._joints)
+    def _is_cut_at_underscore(self, run: _Words) -> bool:
+        return bool(self._underscore_positions) and (
+            run.start in self._underscore_positions or run.stop in self._underscore_positions
+        )
 
     @functools.cached_property
-    def _joints(self) -> frozenset[int]:
+    def _underscore_positions(self) -> frozenset[int]:
         if "_" not in self.question:
             return frozenset()
         columns = {make_key(column.name) for column in self.table.columns}
@@ -215,38 +217,38 @@ class _Linker:
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
-    def _meanings(self, run: _Words) -> Iterator[QuestionSpan]:
+    def _find_meanings(self, run: _Words) -> Iterator[QuestionSpan]:
         columns = self.table.columns_by_name.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
-            yield QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns)
+            yield QuestionSpan(SpanKind.COLUMN, run.start, run.stop, columns=columns)
         if cells := self._columns_of_cell(run.key):
-            yield QuestionSpan(Kind.VALUE, run.start, run.stop, columns=cells, key=run.key)
+            yield QuestionSpan(SpanKind.VALUE, run.start, run.stop, columns=cells, key=run.key)
         if columns or cells:
             return
         length = run.end - run.first
         if run.word is not None:
-            yield QuestionSpan(Kind.WORD, run.start, run.stop, word=run.word)
+            yield QuestionSpan(SpanKind.WORD, run.start, run.stop, word=run.word)
         elif run.caption and run.caption <= self.table.caption_words:
-            yield QuestionSpan(Kind.WORD, run.start, run.stop, word=Word.ROWS)
-        elif length <= _LONGEST_NUMBER and (number := self._number(run)) is not None:
+            yield QuestionSpan(SpanKind.WORD, run.start, run.stop, word=Word.ROWS)
+        elif length <= _LONGEST_NUMBER and (number := self._find_number_span(run)) is not None:
             yield number
-        elif length <= _LONGEST_CONCEPT and (concept := self._concept(run)) is not None:
+        elif length <= _LONGEST_CONCEPT and (concept := self._find_concept_span(run)) is not None:
             yield concept
 
     def _columns_of_cell(self, key: str) -> frozenset[int]:
         columns = self.table.columns_by_cell.get(key, frozenset()) if key else frozenset()
         return columns - self.table.year_columns if columns and YEAR.fullmatch(key) else columns
 
-    def _number(self, run: _Words) -> QuestionSpan | None:
+    def _find_number_span(self, run: _Words) -> QuestionSpan | None:
         if len(run.norms) == 3 and (day := read_date(self.question[run.start : run.stop])) is not None:
             days = frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
-            return QuestionSpan(Kind.VALUE, run.start, run.stop, columns=days, key=day)
+            return QuestionSpan(SpanKind.VALUE, run.start, run.stop, columns=days, key=day)
         if (found := _read_number(run.norms)) is None:
             return None
         kind, number, unit = found
         return QuestionSpan(kind, run.start, run.stop, number=number, unit=unit)
 
-    def _concept(self, run: _Words) -> QuestionSpan | None:
+    def _find_concept_span(self, run: _Words) -> QuestionSpan | None:
         phrase = " ".join(run.norms)
         for concept in CONCEPTS:
             if phrase not in concept.phrases:
@@ -258,5 +260,5 @@ class _Linker:
             )
             if not columns:
                 return None
-            return QuestionSpan(Kind.COLUMN, run.start, run.stop, columns=columns, word=concept.phrases[phrase])
+            return QuestionSpan(SpanKind.COLUMN, run.start, run.stop, columns=columns, word=concept.phrases[phrase])
         return None

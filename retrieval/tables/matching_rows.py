@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
 from retrieval.tables.known_tables import KnownTable, normalize_column_word
 from retrieval.tables.lexicon import Word
-from retrieval.tables.linking import Kind, QuestionSpan, link_question
+from retrieval.tables.linking import QuestionSpan, SpanKind, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 
 # A word that occurs in the names of more columns than this does not select any of these columns.
 _MOST_MEANT = 3
@@ -36,7 +36,7 @@ def read_row_selection(question: str, table: KnownTable, choose: Choose) -> Tabl
     taken = {condition.column for condition in conditions} | {order, table.subject_column}
     meant = dict.fromkeys(column for run in _join_runs(words) for column in _find_columns(run, table, _MOST_MEANT))
     shown = tuple(column for column in meant if column not in taken)
-    return TableReading(Operation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
+    return TableReading(TableOperation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
 def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
@@ -46,16 +46,16 @@ def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> 
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
-    if sum(span.kind is Kind.NUMBER for span in spans) > bounds:
+    if sum(span.kind is SpanKind.NUMBER for span in spans) > bounds:
         return False
-    left = [word for span in spans if span.kind is Kind.OTHER for word in _find_words(question, span)]
+    left = [word for span in spans if span.kind is SpanKind.OTHER for word in _find_words(question, span)]
     named = [any(_is_word_of_column(word, table, at) for at in range(len(table.columns))) for word in left]
-    is_about_columns = bool(named) or any(span.kind is Kind.COLUMN for span in spans)
+    is_about_columns = bool(named) or any(span.kind is SpanKind.COLUMN for span in spans)
     return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
 
 
 def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
-    if span.kind not in (Kind.COLUMN, Kind.OTHER):
+    if span.kind not in (SpanKind.COLUMN, SpanKind.OTHER):
         return ()
     return tuple(normalize_column_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
@@ -75,7 +75,7 @@ def _find_columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]
     return found if best and len(found) <= most else []
 
 
-def _find_columns_behind(
+def _find_following_columns(
     at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
 ) -> list[int]:
     if at + 1 == len(spans) or not words[at + 1]:
@@ -99,7 +99,7 @@ def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
 def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
-        if span.kind is Kind.VALUE and not span.key.isdigit():
+        if span.kind is SpanKind.VALUE and not span.key.isdigit():
             # If several columns contain this value, the leftmost is used, because left columns usually name the row.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
@@ -113,7 +113,7 @@ def _read_bounds(
 ) -> Iterator[Condition]:
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
-        if span.word is Word.BETWEEN and span.kind is not Kind.WORD:
+        if span.word is Word.BETWEEN and span.kind is not SpanKind.WORD:
             sign = "between"
         elif at and spans[at - 1].word in COMPARATORS:
             first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
@@ -121,8 +121,8 @@ def _read_bounds(
             last, sign = at + 1, OR_BEYOND[spans[at + 1].word]  # type: ignore[index]
         elif at and spans[at - 1].word in COMPARED:
             sign = COMPARED[spans[at - 1].word]  # type: ignore[index]
-        is_bound = span.kind is Kind.NUMBER and sign
-        beside = _find_columns_behind(last, spans, words, table) or _find_columns_before(first, spans, words, table)
+        is_bound = span.kind is SpanKind.NUMBER and sign
+        beside = _find_following_columns(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
             yield Condition(choose(columns), sign, get_bounds(span), question[span.start : span.end])
@@ -135,7 +135,7 @@ def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable)
         return
     (column,) = table.year_columns
     for at, span in enumerate(spans):
-        if span.kind is Kind.YEAR:
+        if span.kind is SpanKind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
             sign = "between" if span.word is Word.BETWEEN else sign
             yield Condition(column, f"year{sign}", get_bounds(span), question[span.start : span.end])
@@ -147,7 +147,7 @@ def _find_order(
     for at, span in enumerate(spans):
         if span.word not in (Word.MOST, Word.LEAST):
             continue
-        meant = list(span.columns) or _find_columns_behind(at, spans, words, table)
+        meant = list(span.columns) or _find_following_columns(at, spans, words, table)
         if columns := [column for column in meant if column in table.measure_columns]:
             return choose(columns), span.word is Word.LEAST
     return None, False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Operation(StrEnum):
+class TableOperation(StrEnum):
     LOOK_UP = "look_up"
     ROWS = "rows"
     COMPARE = "compare"
@@ -56,7 +56,7 @@ class TableResult:
     - ``is_ordered``: whether the rows are sorted by the first target, highest first, or lowest first if ``is_least``.
     """
 
-    operation: Operation
+    operation: TableOperation
     document_id: int
     document_title: str
     caption: str
@@ -78,7 +78,7 @@ class TableResult:
 
     @property
     def is_computed(self) -> bool:
-        return self.operation is not Operation.ROWS
+        return self.operation is not TableOperation.ROWS
 
 
 @dataclass(frozen=True, slots=True)

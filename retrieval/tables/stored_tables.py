@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Greatest, Least
 
 from core.database import fetch_rows
-from core.recent import Recent
+from core.recent import LruCache
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.tables.known_tables import KnownRow, KnownTable
@@ -90,7 +90,7 @@ _ROWS_OF_PAGE = 2_000
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
 # The key is the table's id and PostgreSQL's xmin of its row, which changes when the row is written.
-_kept: Recent[tuple[int, str], KnownTable] = Recent(TABLES_KEPT)
+_kept: LruCache[tuple[int, str], KnownTable] = LruCache(TABLES_KEPT)
 
 
 def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
@@ -180,7 +180,7 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
     if table.row_count > _MOST_ROWS_READ:
         chosen = "(ordinal < 100 OR labels && %s::text[])"
         named = tuple(_read_rows(table, columns, None, chosen, [list(labels)], _MOST_ROWS_NAMED))
-        read_rows = functools.partial(_read_long, table, columns)
+        read_rows = functools.partial(_read_long_table, table, columns)
         return KnownTable(*place, table.caption, columns, table.row_count, read_rows, named, is_long=True)
     rows = tuple(_read_rows(table, columns))
     known = KnownTable(*place, table.caption, columns, table.row_count, lambda _columns: rows, rows)
@@ -189,7 +189,7 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
     return known
 
 
-def _read_long(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
+def _read_long_table(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]

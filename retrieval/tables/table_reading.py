@@ -159,7 +159,7 @@ def infer_column(
     sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
         return Column(name, "boolean", ""), [cell == "1" for cell in cells]
-    if _reads_mostly(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
+    if _can_read_most_cells(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
         return Column(name, "boolean", ""), [read_boolean(cell) for cell in cells]
     decimal_commas = decimal_commas or _groups_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
@@ -170,7 +170,7 @@ def infer_column(
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
         values = [None if quantity is None or quantity.unit != unit else quantity.value for quantity in read]
         return Column(name, "number", unit or _find_unit(name)), values
-    if _reads_mostly(sample, read_date):
+    if _can_read_most_cells(sample, read_date):
         return Column(name, "date", ""), [read_date(cell) for cell in cells]
     return Column(name, "text", ""), [cell or None for cell in cells]
 
@@ -188,7 +188,7 @@ def _groups_thousands(cells: Sequence[str]) -> bool:
     return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
 
 
-def _reads_mostly(filled: Sequence[str], read: Callable[[str], object]) -> bool:
+def _can_read_most_cells(filled: Sequence[str], read: Callable[[str], object]) -> bool:
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 

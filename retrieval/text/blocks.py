@@ -442,7 +442,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
             continue
         title = titles[draft.section]
         question = _find_question(text, draft)
-        if question is None and open_question is not None and _answers(open_question, draft):
+        if question is None and open_question is not None and _is_answer(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
             # The answer to a question in a heading may have several paragraphs.
@@ -467,7 +467,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
     return joined
 
 
-def _answers(question: BlockDraft, draft: BlockDraft) -> bool:
+def _is_answer(question: BlockDraft, draft: BlockDraft) -> bool:
     is_first = question.kind == BlockKind.PARAGRAPH
     return draft.section == question.section and (is_first or draft.end - question.start <= _LONGEST_ANSWER)
 

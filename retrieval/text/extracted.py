@@ -145,7 +145,7 @@ class TableGrid(NamedTuple):
     has_decimal_points: bool = False
 
 
-class Member(NamedTuple):
+class MemberFile(NamedTuple):
     """A file in an archive or mail. It becomes a document of its own. ``name`` is a relative path."""
 
     name: str
@@ -183,7 +183,7 @@ class ExtractedText:
     holds_records: bool = False
     tables: Sequence[TableGrid] = ()
     unread_pages: Sequence[int] = ()
-    members: Sequence[Member] = ()
+    members: Sequence[MemberFile] = ()
     left_out: Sequence[LeftOut] = ()
 
     def page_at(self, offset: int) -> int | None:

@@ -58,7 +58,7 @@ _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
 
-def expand_identifiers(text: str) -> str:
+def add_identifier_parts(text: str) -> str:
     """Replace each identifier, code, path and version in ``text`` by one word, followed by its parts.
 
     For example, ``MX-9920-W`` becomes *mx9920w mx 9920 w*.
@@ -69,7 +69,7 @@ def expand_identifiers(text: str) -> str:
 def make_document_terms(text: str) -> str:
     """Return the words to index. Codes with blanks are also one word, so that ``ISO9001`` finds ``ISO 9001``."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
-    return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
+    return "\n".join([add_identifier_parts(text), *sorted(code.lower() for code in codes)])
 
 
 def list_spellings(phrase: str) -> list[str]:
@@ -78,7 +78,7 @@ def list_spellings(phrase: str) -> list[str]:
     ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts.
     """
     ways = [
-        expand_identifiers(phrase),
+        add_identifier_parts(phrase),
         _rewrite(phrase, lambda whole, parts: list(whole or parts)),
         _HYPHEN.sub(" ", _rewrite(phrase, lambda _, parts: list(parts))),
     ]

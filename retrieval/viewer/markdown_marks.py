@@ -72,7 +72,7 @@ def mark_ranges(markdown: MarkdownIt) -> None:
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
     for name in _CODE:
-        renderer.rules[name] = _wrap_code_rule(renderer.rules[name])  # type: ignore[assignment]
+        renderer.rules[name] = _build_marked_code_rule(renderer.rules[name])  # type: ignore[assignment]
 
 
 class _Marks:
@@ -233,7 +233,7 @@ def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
 _TAGS = RendererHTML()
 
 
-def _wrap_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
+def _build_marked_code_rule(plain: Callable[..., str]) -> Callable[..., str]:
     def render_code(tokens: Sequence[Token], idx: int, *rest: Any) -> str:
         html = plain(tokens, idx, *rest)
         marked = tokens[idx].meta.get(_MARKS)

@@ -58,7 +58,7 @@ def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = Safe
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=renderer)
     markdown.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
     markdown.core.ruler.push("lower_headings", lower_headings)
-    markdown.core.ruler.push("align_by_class", _align_by_class)
+    markdown.core.ruler.push("align_by_class", _set_alignment_classes)
     markdown.validateLink = is_web_or_mail_address  # type: ignore[method-assign]
     return markdown.use(mark_ranges)
 
@@ -72,7 +72,7 @@ def is_web_or_mail_address(url: str) -> bool:
     return (parts.scheme in ("http", "https") and bool(parts.netloc)) or parts.scheme == "mailto"
 
 
-def _align_by_class(state: StateCore) -> None:
+def _set_alignment_classes(state: StateCore) -> None:
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", None)):
             token.attrSet("class", "align-" + str(style).removeprefix("text-align:"))
@@ -114,7 +114,7 @@ def render_document(
     env: dict[str, object] = {_LINE_BREAKS: line_breaks}
     tokens = parse(_MARKDOWN, body, marks, env)
     starts = find_line_starts(body)
-    sections = _name_headings(tokens, starts, body_start)
+    sections = _add_heading_anchors(tokens, starts, body_start)
     _resolve_links(tokens, source, sections, hrefs)
     parts = front.parts
     for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
@@ -122,7 +122,7 @@ def render_document(
     return parts
 
 
-def _name_headings(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
+def _add_heading_anchors(tokens: Sequence[Token], starts: Sequence[int], body_start: int) -> dict[str, str]:
     anchors: dict[str, str] = {}
     seen: Counter[str] = Counter()
     for at, token in enumerate(tokens):

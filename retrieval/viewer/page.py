@@ -18,7 +18,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from retrieval.documents.extraction.markdown import parse_front_matter
-from retrieval.documents.formats import View, get_view
+from retrieval.documents.formats import Layout, get_view
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow
 from retrieval.text.extracted import find_sections_above
@@ -39,7 +39,7 @@ _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
-_WRAPPED = (View.PROSE, View.PRINTED)
+_WRAPPED = (Layout.PROSE, Layout.PRINTED)
 
 
 class RecognitionContext(TypedDict, total=False):
@@ -114,31 +114,31 @@ def build_viewer_context(
     context: ViewerContext = {
         "has_text": True,
         "marked": passage,
-        "is_code": view is View.CODE,
-        "is_slides": view is View.SLIDES,
-        "is_tabular": view in (View.RECORDS, View.TABLES),
+        "is_code": view is Layout.CODE,
+        "is_slides": view is Layout.SLIDES,
+        "is_tabular": view in (Layout.RECORDS, Layout.TABLES),
         "outline": _build_outline(sections, passage),
-        "look": "is-tabular" if view in (View.RECORDS, View.TABLES) else "",
+        "look": "is-tabular" if view in (Layout.RECORDS, Layout.TABLES) else "",
     }
     if passage:
         context["above"] = find_sections_above(sections, passage[0])
         context["page"] = plain_text.find_page_number(served.pages, passage[0])
-        context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is View.CODE else None
-    if view is View.PRINTED and served.pages:
+        context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is Layout.CODE else None
+    if view is Layout.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
     if borders is not None:
         writer = HtmlWriter(text, passage)
-        borders.write(writer, served.pages, sections)
-        look = "has-borders" if view not in (View.CODE, View.RECORDS, View.TABLES) else "has-borders is-tabular"
+        borders.write_text(writer, served.pages, sections)
+        look = "has-borders" if view not in (Layout.CODE, Layout.RECORDS, Layout.TABLES) else "has-borders is-tabular"
         context = {**context, "parts": writer.parts, "look": look, "is_code": False}
-    elif view in (View.MARKDOWN, View.CONVERTED, View.SLIDES):
+    elif view in (Layout.MARKDOWN, Layout.CONVERTED, Layout.SLIDES):
         wants_text = query.get("view") == "text"
         context = {**context, **_build_markdown_context(document, served, passage, view, wants_text=wants_text)}
     if "parts" not in context:
         writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
-        if view is View.CODE:
+        if view is Layout.CODE:
             plain_text.write_code(writer, _("Line {}"))
-        elif view in (View.TABLES, View.PRINTED) and write_tables(writer, document, served.pages, sections, query):
+        elif view in (Layout.TABLES, Layout.PRINTED) and write_tables(writer, document, served.pages, sections, query):
             context["look"] = "is-rendered has-tables"
         else:
             write_text(writer, served.pages, sections, page_label=_("Page {}"))
@@ -148,17 +148,17 @@ def build_viewer_context(
 
 
 @dataclass(frozen=True, slots=True)
-class NearParts:
+class PassageSurroundings:
     parts: Sequence[str]
     is_cut_before: bool
     is_cut_after: bool
 
 
-def cut_around_passage(parts: Sequence[str]) -> NearParts:
+def cut_around_passage(parts: Sequence[str]) -> PassageSurroundings:
     """Return the part with the passage, and its neighbours; without a passage, the first two parts."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
-    return NearParts(parts[first:last], first > 0, last < len(parts))
+    return PassageSurroundings(parts[first:last], first > 0, last < len(parts))
 
 
 def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:
@@ -181,9 +181,9 @@ def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
 
 
 def _build_markdown_context(
-    document: Document, served: DocumentText, passage: tuple[int, int] | None, view: View, *, wants_text: bool
+    document: Document, served: DocumentText, passage: tuple[int, int] | None, view: Layout, *, wants_text: bool
 ) -> MarkdownContext:
-    text, pages = served.text, served.pages if view is View.SLIDES else []
+    text, pages = served.text, served.pages if view is Layout.SLIDES else []
     jump = "#passage" if passage else ""
     context: MarkdownContext = {
         "rendered_href": _build_query(passage) + jump,
@@ -201,17 +201,17 @@ def _build_markdown_context(
 
     parts = markdown_page.render_document(
         text,
-        body_start=parse_front_matter(text)[1] if view is View.MARKDOWN else 0,
+        body_start=parse_front_matter(text)[1] if view is Layout.MARKDOWN else 0,
         passage=passage,
         source=document.source,
         hrefs=hrefs,
-        line_breaks=view is not View.MARKDOWN,
+        line_breaks=view is not Layout.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
     # The passage is text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
-    if view is not View.SLIDES:
+    if view is not Layout.SLIDES:
         return context | {"parts": parts, "look": "is-rendered"}
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
@@ -256,7 +256,7 @@ def _write_between(
 def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], limit: int) -> None:
     number = _read_number(query.get("rows"))
     stretch = max(0, number - 1) if number is not None else 0
-    if number is None and writer.touches(table.start, table.end):
+    if number is None and writer.is_partly_in_passage(table.start, table.end):
         stretch = table.rows.filter(end__lte=writer.passage[0]).count() // limit
     first = min(stretch * limit, max(0, table.row_count - 1) // limit * limit)
     rows = list(table.rows.order_by("ordinal")[first : first + limit])

@@ -43,7 +43,9 @@ class ShownBorder:
 class PassageBorders:
     shown: Sequence[ShownBorder]
 
-    def write(self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()) -> None:
+    def write_text(
+        self, writer: HtmlWriter, pages: Iterable[Sequence[int]] = (), sections: Iterable[Heading] = ()
+    ) -> None:
         """Write the whole text. Text that two passages share is in a <span> element with the class ``overlap``."""
         page_at = {start: number for number, start, _end in pages}
         anchors = {section.start: section.anchor for section in sections}

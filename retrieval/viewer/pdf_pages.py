@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, NotRequired, TypedDict
 
-from core.recent import Recent, write_file_at_once
+from core.recent import LruCache, write_file_at_once
 from core.slots import Slots
 from retrieval.documents import sandbox
 from retrieval.metrics import PAGES_NOT_DRAWN
@@ -64,8 +64,8 @@ class DrawingArguments(TypedDict):
     expected: NotRequired[int]
 
 
-_layouts: Recent[tuple[str, int, str, int], PageLayout] = Recent(2_000)
-_failures: Recent[tuple[str, int], tuple[float, str]] = Recent(5_000)
+_layouts: LruCache[tuple[str, int, str, int], PageLayout] = LruCache(2_000)
+_failures: LruCache[tuple[str, int], tuple[float, str]] = LruCache(5_000)
 # Created before the web server forks, so that its processes share them.
 _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)

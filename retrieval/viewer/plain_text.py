@@ -58,7 +58,7 @@ class HtmlWriter:
         self._parts[-1].append(before + marked + after)
         self._size += end - start
 
-    def touches(self, start: int, end: int) -> bool:
+    def is_partly_in_passage(self, start: int, end: int) -> bool:
         return max(start, self.passage[0]) < min(end, self.passage[1])
 
     def begin_part(self, least_characters: int = 0) -> None:
@@ -77,7 +77,7 @@ def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
         end = position + len(line)
         label = escape(line_label.format(number))
         # The Tab key stops only at lines of the passage.
-        skipped = "" if writer.touches(position, end) else " tabindex=-1"
+        skipped = "" if writer.is_partly_in_passage(position, end) else " tabindex=-1"
         writer.html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
             f' aria-label="{label}"{skipped}></a>'

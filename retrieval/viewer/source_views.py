@@ -29,7 +29,7 @@ from core.database import release_connections
 from core.users import may_debug
 from retrieval.documents.deletion import get_page_picture_folder
 from retrieval.documents.file_icons import choose_icon
-from retrieval.documents.formats import View, get_view
+from retrieval.documents.formats import Layout, get_view
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.rights.chosen_filters import (
@@ -71,7 +71,7 @@ def _refuse_anonymous(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def _restrict_to_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     @require_safe
     @never_cache
     @wraps(view)
@@ -81,7 +81,7 @@ def _for_readers(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRes
     return guarded
 
 
-@_for_readers
+@_restrict_to_readers
 def library(request: HttpRequest) -> HttpResponseBase:
     collections = Collection.objects.readable_by(request.user).in_service()
     documents = Document.objects.readable_by(request.user).filter(collection__in=collections, text__isnull=False)
@@ -107,21 +107,21 @@ def library(request: HttpRequest) -> HttpResponseBase:
         "rows": [(document, choose_icon(document.media_type)) for document in listed],
         "wanted": wanted,
         "filter_fields": build_form(offered, chosen),
-        "filter_chips": [(chip, _write_query(kept, remove_chip(chosen, chip.token))) for chip in chips],
+        "filter_chips": [(chip, _build_query_string(kept, remove_chip(chosen, chip.token))) for chip in chips],
         "filter_problem": problem,
-        "query": _write_query(kept, chosen),
-        "asked": _write_query({"collection": wanted["collection"]}, chosen),
+        "query": _build_query_string(kept, chosen),
+        "asked": _build_query_string({"collection": wanted["collection"]}, chosen),
     }
     return render(request, "retrieval/library.html", context)
 
 
-def _write_query(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
+def _build_query_string(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
     query = build_query(chosen)
     query.update(wanted)
     return query.urlencode()
 
 
-@_for_readers
+@_restrict_to_readers
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a document's text. ``?start=&end=`` marks a passage; ``?sheet`` shows only the text around it.
 
@@ -164,7 +164,7 @@ def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) ->
     return f"?{urlencode(query)}{'#passage' if marked else ''}"
 
 
-@_for_readers
+@_restrict_to_readers
 def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBase:
     found = _get_document(request, document_id)
     asked = get_object_or_404(Table, document=found, ordinal=number)
@@ -176,12 +176,12 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
     return render(request, "retrieval/table.html", context)
 
 
-@_for_readers
+@_restrict_to_readers
 def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
     return download(request, _get_document(request, document_id))
 
 
-@_for_readers
+@_restrict_to_readers
 def pdf(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a PDF file in the browser's viewer. Raises: Http404 if the file is missing or not a PDF."""
     found = _get_document(request, document_id)
@@ -208,7 +208,7 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     if refusal := _refuse_anonymous(request):
         return refusal
     found = _get_document(request, document_id)
-    if get_view(found.media_type) is not View.PRINTED:
+    if get_view(found.media_type) is not Layout.PRINTED:
         raise Http404
     try:
         data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)

@@ -179,10 +179,10 @@ def test_a_killed_guardian_is_replaced(server):
     first = guardian(server)
     first.kill()
     first.wait(60)
-    server.ensure_guarded()
+    server.ensure_guardian_running()
     second = guardian(server)
     assert second is not None
-    server.ensure_guarded()
+    server.ensure_guardian_running()
     assert guardian(server) == second
 
 

@@ -145,7 +145,7 @@ def test_migrations_that_wait_are_not_ready(client, monkeypatch):
 
 def test_a_finding_is_remembered_for_a_while():
     calls = []
-    check = readiness.Remembered(lambda: calls.append(1) or readiness.Finding())
+    check = readiness.CachedCheck(lambda: calls.append(1) or readiness.Finding())
     assert check() == check()
     assert len(calls) == 1
 

@@ -329,7 +329,7 @@ def assert_the_rule_is_that_of_the_site(world):
 def test_nobody_reads_what_they_may_not_see(ingest, settings, monkeypatch):
     settings.CHAT_DEBUG_FOR_EVERYONE = True
     settings.METRICS_PUBLIC = True
-    monkeypatch.setattr("retrieval.api.throttling.CountedTogether.allow_request", lambda *_arguments: True)
+    monkeypatch.setattr("retrieval.api.throttling.FixedWindowThrottle.allow_request", lambda *_arguments: True)
     world = build_world(SEED, ingest)
     begin_draft(world.shelves[4])
     people = [*PEOPLE, VISITOR]

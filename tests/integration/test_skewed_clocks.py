@@ -71,7 +71,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(kin
     begun = {} if kind in (Answer, Draft) else {"status": kind.RUNNING}
     clock(skew)
     held = acquire_lease(kind.objects.all(), row.pk, **begun)
-    assert held.held().update(heartbeat_at=Now()) == 1
+    assert held.filter_by_lease().update(heartbeat_at=Now()) == 1
     clock(timedelta())
     assert acquire_lease(kind.objects.all(), row.pk) is None
     clock(-skew)
@@ -80,7 +80,7 @@ def test_what_is_alive_is_taken_over_by_nobody_and_what_is_silent_by_anybody(kin
         sweep_jobs(kind)
     else:
         saving.close_interrupted_answers()
-    assert held.held().exists()
+    assert held.filter_by_lease().exists()
     # Silent by the database's clock.
     kind.objects.update(heartbeat_at=Now() - 2 * kind.SILENT_AFTER)
     assert acquire_lease(kind.objects.all(), row.pk) is not None

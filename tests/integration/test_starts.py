@@ -13,7 +13,7 @@ import psutil
 import psycopg
 import pytest
 
-from ragsite.postgres.embedded import EmbeddedPostgres, binaries
+from ragsite.postgres.embedded import EmbeddedPostgres, find_binaries
 from tests.support.site import ROOT, free_port, wait_until
 
 
@@ -131,7 +131,7 @@ def test_a_setting_that_is_wrong_is_named(start):
 
 def test_a_postgresql_without_pgvector(start, tmp_path):
     """It uses the embedded server's programs, without the files of the extension."""
-    package = binaries().parents[1]
+    package = find_binaries().parents[1]
     programs = tmp_path / "packages" / package.name / "pginstall"
     shutil.copytree(package / "pginstall", programs, symlinks=True)
     for libraries in package.parent.glob(f"{package.name}.libs"):
@@ -140,7 +140,7 @@ def test_a_postgresql_without_pgvector(start, tmp_path):
         control.unlink()
     server = EmbeddedPostgres(tmp_path / "server")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ragsite.postgres.embedded.binaries", lambda: programs / "bin")
+        patch.setattr("ragsite.postgres.embedded.find_binaries", lambda: programs / "bin")
         server.data_dir.mkdir()
         server.ensure_running()
         try:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chat.models import Answer, ApprovedAnswer, Conversation, Feedback
 from core import job_queue
-from core.job_queue import enqueue_forgotten_jobs, sweep_all
+from core.job_queue import enqueue_forgotten_jobs, run_job_maintenance
 from retrieval import webhooks
 from retrieval.models import Document, Webhook, WebhookDelivery
 from retrieval.models.webhook import announce_event
@@ -262,7 +262,7 @@ def test_what_could_not_be_sent_for_days_is_given_up():
     webhook = add("https://a.example/")
     old, new = announced_to(webhook, 2)
     WebhookDelivery.objects.filter(pk=old).update(created_at=timezone.now() - timedelta(days=4))
-    sweep_all()
+    run_job_maintenance()
     states = {row.pk: (row.status, row.error) for row in webhook.deliveries.all()}
     assert states == {old: ("failed", "It could not be sent within 3 days."), new: ("waiting", "")}
 
@@ -304,10 +304,10 @@ def test_a_delivery_whose_process_was_killed_is_sent_by_another(receiver, tmp_pa
 
 def test_the_log_is_kept_for_a_week(receiver):
     row = delivered(add(receiver.url))
-    sweep_all()
+    run_job_maintenance()
     assert WebhookDelivery.objects.filter(pk=row.pk).exists()
     WebhookDelivery.objects.update(finished_at=timezone.now() - timedelta(days=8))
-    sweep_all()
+    run_job_maintenance()
     assert not WebhookDelivery.objects.filter(pk=row.pk).exists()
 
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connection, connections
 from psycopg import sql
 
-from ragsite.postgres.embedded import binaries
+from ragsite.postgres.embedded import find_binaries
 from tests.support import cluster
 
 # Each counts a restart of the test database's server, which ended all connections: threads must open theirs again.
@@ -69,4 +69,4 @@ def restore(name, file):
 
 
 def _run(program, *arguments):
-    subprocess.run([binaries() / program, *arguments], check=True, capture_output=True)
+    subprocess.run([find_binaries() / program, *arguments], check=True, capture_output=True)

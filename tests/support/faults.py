@@ -6,7 +6,7 @@ import time
 from prometheus_client import REGISTRY
 
 from core import readiness
-from core.readiness import Remembered
+from core.readiness import CachedCheck
 from tests.support import asking
 
 # The question uses the document's words: without the embedder, words alone decide whether the document answers.
@@ -44,5 +44,5 @@ def forget_findings():
     """Have every readiness check look again, the expensive ones too."""
     for group in readiness.list_groups():
         for check in group.checks.values():
-            if isinstance(check, Remembered):
+            if isinstance(check, CachedCheck):
                 check.finding = None

@@ -28,7 +28,7 @@ from retrieval.models import (
 )
 from retrieval.search.profiles import profiles
 from retrieval.sources.protocol import ItemReaders, RemoteItem
-from retrieval.sources.taking_readers import TakenReaders
+from retrieval.sources.taking_readers import ReadersBySource
 
 GROUPS = ("sales", "care", "law")
 # Name: groups, and whether it is staff, with all permissions.
@@ -352,7 +352,7 @@ def _build_followed(collection, ingest):
 
 def follow(item, readers):
     """Do what a run does that finds these readers."""
-    taken = TakenReaders(item.source, {})
+    taken = ReadersBySource(item.source, {})
     names = taken.find_readers(RemoteItem("1", "page", readers=readers), item)
     taken.change_readers(item, Document.objects.get(origin=item.source), item.source.metadata, names)
     item.save()

@@ -55,7 +55,7 @@ class Remote:
 
 def make_source(collection, kind, options, name="Shelf"):
     source = Source(collection=collection, name=name, kind=kind, interval_minutes=60, found=options.get("found", {}))
-    form = KINDS[kind].form_for(options, source.found)(data=options)
+    form = KINDS[kind].get_form_class(options, source.found)(data=options)
     assert form.is_valid(), form.errors
     store_options(source, type(form), form.cleaned_data)
     source.save()

@@ -110,7 +110,7 @@ class Command(BaseCommand):
             if not embedded.is_running():
                 self._say("PostgreSQL is down; starting it again.")
                 embedded.ensure_running()
-            embedded.ensure_guarded()
+            embedded.ensure_guardian_running()
         except (EmbeddedPostgresError, OSError) as error:
             self._say(f"{error}\nTrying again in {DATABASE_PAUSE_SECONDS} s.")
             self._database_at = time.monotonic() + DATABASE_PAUSE_SECONDS

@@ -50,7 +50,7 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
             raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
         if collection.drafts.open().exists():
             raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
-        _require_read(collection)
+        _refuse_unread_documents(collection)
         draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
         mark = _t("%s (draft)")
         draft.working_copy = Collection.objects.create(
@@ -76,7 +76,7 @@ def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = No
         draft = _lock_draft(draft, Draft.Status.OPEN)
         # Writers lock the same rows: earlier writers have finished here, later writers see the status PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
-        _require_read(draft.working_copy)
+        _refuse_unread_documents(draft.working_copy)
         if not find_draft_changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = read_versions(draft)
@@ -98,7 +98,7 @@ def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = No
     return draft
 
 
-def _require_read(collection: Collection | None) -> None:
+def _refuse_unread_documents(collection: Collection | None) -> None:
     if unread := Document.objects.filter(collection=collection, status__in=_UNREAD).count():
         message = ngettext(
             "%d document is still being read: wait for it.", "%d documents are still being read: wait for them.", unread
@@ -153,17 +153,17 @@ def _do_next_step(leased: Draft) -> bool:
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
             more = False
         elif draft.status == Draft.Status.COPYING:
-            more = _copy_next(draft, draft.working_copy)
+            more = _copy_next_documents(draft, draft.working_copy)
         elif draft.status == Draft.Status.PUBLISHING:
             more = _publish_now(draft, draft.working_copy)
         else:
-            more = _clear_next(draft, draft.working_copy)
+            more = _delete_next_documents(draft, draft.working_copy)
         if not more:
             draft.write(lease=None, retry_at=None)
         return more
 
 
-def _copy_next(draft: Draft, working_copy: Collection) -> bool:
+def _copy_next_documents(draft: Draft, working_copy: Collection) -> bool:
     copied = Document.objects.filter(collection=working_copy).values("source")
     left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
     documents = list(left.only("pk", "source")[:DOCUMENTS_A_STEP])
@@ -201,7 +201,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     return True
 
 
-def _clear_next(draft: Draft, working_copy: Collection) -> bool:
+def _delete_next_documents(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
         # No reader searches a working copy, so its statistics are reset at once.

@@ -18,7 +18,7 @@ from retrieval.documents.extraction.decoding import guess_codec, make_canonical
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_xml_encoding
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Member, derive_title, leave_out
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, MemberFile, derive_title, leave_out
 
 _BLOCK_BYTES = 1 << 20
 DOCTYPE = b"<!DOCTYPE"
@@ -101,12 +101,12 @@ class Members:
     def __init__(self, filename: str, limits: ExtractionLimits) -> None:
         self._filename = filename
         self._limits = limits
-        self._found: dict[str, Member] = {}
+        self._found: dict[str, MemberFile] = {}
         self._left_out: dict[str, list[str]] = {}
         self._size = 0
 
     @property
-    def found(self) -> tuple[Member, ...]:
+    def member_files(self) -> tuple[MemberFile, ...]:
         return tuple(self._found.values())
 
     @property
@@ -141,7 +141,7 @@ class Members:
         while unique in self._found:
             number += 1
             unique = f"{stem} ({number}){extension}"
-        self._found[unique] = Member(unique, data)
+        self._found[unique] = MemberFile(unique, data)
 
     def leave_out(self, kind: str, name: str = "") -> None:
         self._left_out.setdefault(kind, []).append(clean_member_name(name))
@@ -159,7 +159,7 @@ def clean_member_name(name: str) -> str:
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
     clean = "/".join(kept)
-    if formats.is_litter(clean) or _HIDDEN.search(clean):
+    if formats.is_leftover_file(clean) or _HIDDEN.search(clean):
         return ""
     stem, extension = posixpath.splitext(clean)
     return stem[: _LONGEST_NAME - len(extension[:12])] + extension[:12]
@@ -242,9 +242,9 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     title = derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(title, 1)
-    for member in members.found:
+    for member in members.member_files:
         writer.add_item(member.name)
-    if not members.found:
+    if not members.member_files:
         unread = ", ".join(name for each in members.left_out for name in each.names)
         raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
-    return writer.finish(title, members=members.found, left_out=members.left_out)
+    return writer.finish(title, members=members.member_files, left_out=members.left_out)

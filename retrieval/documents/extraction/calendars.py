@@ -61,7 +61,7 @@ def extract_calendar(data: bytes, filename: str, media_type: str, limits: Extrac
             entry.append(each)
     if not count:
         raise DocumentRejected(f"{filename} holds no events: check the file and upload it again.")
-    return writer.finish(title, members=members.found, left_out=members.left_out)
+    return writer.finish(title, members=members.member_files, left_out=members.left_out)
 
 
 def _parse(data: bytes, filename: str) -> Iterator[_Property]:

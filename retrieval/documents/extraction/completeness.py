@@ -28,7 +28,7 @@ def find_lost_words(expected: str, text: str) -> list[str]:
     missing, left = missing - left, left - missing
     if not missing:
         return []
-    return _list_lost_words(words, _drop_joined(missing, left, words, found))
+    return _list_lost_words(words, _remove_joined_words(missing, left, words, found))
 
 
 def _split_words(text: str) -> list[str]:
@@ -44,7 +44,7 @@ def _list_lost_words(words: list[str], lost: Counter[str]) -> list[str]:
     return lacking[::-1]
 
 
-def _drop_joined(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
+def _remove_joined_words(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
     rest = "".join(word.casefold() if left[word.casefold()] else " " for word in found)
     squeezed, whole = ("".join(each).casefold() for each in (words, found))
     if squeezed == whole:

@@ -119,7 +119,7 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
         members.add(f"{subject.replace('/', '-')}.eml", message)
         told = "; ".join(filter(None, (subject, _read_header(parsed, "From"), _read_header(parsed, "Date"))))
         writer.add_item(told.replace("<", "(").replace(">", ")"))
-    return writer.finish(title, members=members.found, left_out=members.left_out)
+    return writer.finish(title, members=members.member_files, left_out=members.left_out)
 
 
 def _parse(data: bytes) -> EmailMessage:
@@ -132,7 +132,7 @@ def _write_mail(
     message: EmailMessage, filename: str, limits: ExtractionLimits, linked: Iterable[str] = ()
 ) -> ExtractedText:
     reader = _MailReader(filename, limits)
-    reader.find_shown(message)
+    reader.record_inline_attachments(message)
     reader.read(message)
     members = reader.members
     for name in linked:
@@ -141,7 +141,7 @@ def _write_mail(
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(subject, 1)
     lines = [(name, _read_header(message, name)) for name in HEADERS]
-    lines.append(("Attachments", ", ".join(member.name for member in members.found)))
+    lines.append(("Attachments", ", ".join(member.name for member in members.member_files)))
     # Markdown would read an address in angle brackets as a link.
     headers = "\n".join(f"{name}: {value}" for name, value in lines if value)
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
@@ -149,7 +149,7 @@ def _write_mail(
         writer.add_paragraph(block)
     unread = [leave_out(kind, (), count) for kind, count in reader.unread.items()]
     left_out = (*members.left_out, *(each for found in unread for each in found))
-    return writer.finish(subject, members=members.found, left_out=left_out)
+    return writer.finish(subject, members=members.member_files, left_out=left_out)
 
 
 class _MailReader:
@@ -162,7 +162,7 @@ class _MailReader:
         self.blocks: list[str] = []
         self.members = Members(filename, limits)
 
-    def find_shown(self, message: EmailMessage) -> None:
+    def record_inline_attachments(self, message: EmailMessage) -> None:
         """Record attachments that the HTML form shows, such as logos. They do not become documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
@@ -296,7 +296,7 @@ class _MailReader:
             self.members.leave_out("encrypted", name)
         else:
             inner = _parse(content)
-            self.find_shown(inner)
+            self.record_inline_attachments(inner)
             self.read(inner)
 
     def _read_outlook_package(self, data: bytes, name: str) -> None:
@@ -402,7 +402,7 @@ _EMBEDDED_HEADER_BYTES = 24
 _MOST_DEPTH = 4
 
 
-class _Embedded(oxmsg.Message):
+class _AttachedMessage(oxmsg.Message):
     """An Outlook message that is attached to another message. Its property header is shorter than usual."""
 
     def __init__(self, storage: Storage) -> None:
@@ -466,7 +466,7 @@ def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[s
         name = attachment.file_name or properties.str_prop_value(constants.PID_ATTACH_FILENAME) or ""
         if method == _EMBEDDED:
             storages = attachment._storage.storages
-            inner = next((_Embedded(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
+            inner = next((_AttachedMessage(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
                 _attach(mail, f"{subject}.eml", bytes(_convert_message(inner, depth + 1)[0]))

@@ -81,18 +81,20 @@ _NAMESPACES = {
 }
 
 
-def name(prefixed: str) -> str:
+def qualify_name(prefixed: str) -> str:
     prefix, _, local = prefixed.partition(":")
     return f"{{{_NAMESPACES[prefix]}}}{local}"
 
 
 def choose_alternatives(root: Element) -> None:
     """Remove the fallbacks of AlternateContent elements, which repeat the words of the first choice."""
-    for alternative in list(root.iter(name("mc:AlternateContent"))):
-        choice = alternative.find(name("mc:Choice"))
+    for alternative in list(root.iter(qualify_name("mc:AlternateContent"))):
+        choice = alternative.find(qualify_name("mc:Choice"))
         # For an emoji, only the element mc:Fallback contains the character; mc:Choice has its code in an attribute.
         is_code = choice is not None and "w16se" in choice.get("Requires", "")
-        choice = alternative.find(name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
+        choice = (
+            alternative.find(qualify_name("mc:Fallback")) if choice is None or is_code or not len(choice) else choice
+        )
         for child in list(choice) if choice is not None else ():
             alternative.addprevious(child)
         _remove(alternative)
@@ -149,17 +151,22 @@ def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimi
 
 def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     """Return a chart's title and its values as a table, with a row for each category."""
-    titles = ("".join(text.text or "" for text in found.iter(name("a:t"))) for found in root.iter(name("c:title")))
+    titles = (
+        "".join(text.text or "" for text in found.iter(qualify_name("a:t")))
+        for found in root.iter(qualify_name("c:title"))
+    )
     title = " – ".join(filter(None, (" ".join(each.split()) for each in titles)))
     columns: list[tuple[str, dict[int, str]]] = []
     names: dict[int, str] = {}
-    for series in root.iter(name("c:ser")):
-        said = _read_points(series.find(name("c:tx")))
-        own = _read_points(_find_first(series, "c:cat", "c:xVal"))
-        values = _read_points(_find_first(series, "c:val", "c:yVal"))
-        for at, size in _read_points(series.find(name("c:bubbleSize"))).items():
+    for series in root.iter(qualify_name("c:ser")):
+        said = _read_points(series.find(qualify_name("c:tx")))
+        own = _read_points(_find_first_child(series, "c:cat", "c:xVal"))
+        values = _read_points(_find_first_child(series, "c:val", "c:yVal"))
+        for at, size in _read_points(series.find(qualify_name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
-        if series.find(name("c:xVal")) is not None and any(names.get(at, words) != words for at, words in own.items()):
+        if series.find(qualify_name("c:xVal")) is not None and any(
+            names.get(at, words) != words for at, words in own.items()
+        ):
             behind = max(names) + 1
             own, values = ({behind + at: words for at, words in each.items()} for each in (own, values))
         names = {**own, **names}
@@ -170,34 +177,34 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     return title, [header, *table] if table else []
 
 
-def _find_first(element: Element, *names: str) -> Element | None:
-    return next((found for each in names if (found := element.find(name(each))) is not None), None)
+def _find_first_child(element: Element, *names: str) -> Element | None:
+    return next((found for each in names if (found := element.find(qualify_name(each))) is not None), None)
 
 
 def _read_points(element: Element | None) -> dict[int, str]:
     found: dict[int, str] = {}
     if element is None:
         return found
-    points = list(element.iter(name("c:pt")))
-    shape = element.findtext(f".//{name('c:formatCode')}") or ""
+    points = list(element.iter(qualify_name("c:pt")))
+    shape = element.findtext(f".//{qualify_name('c:formatCode')}") or ""
     for point in points:
         index = point.get("idx") or ""
-        words = point.findtext(name("c:v")) or ""
+        words = point.findtext(qualify_name("c:v")) or ""
         with suppress(ValueError):
             words = show_value(float(words), own) if (own := point.get("formatCode") or shape) else words
         if index.isdecimal() and words:
             at = int(index)
             found[at] = f"{words} {found[at]}" if at in found else words
-    if not points and (alone := element.findtext(name("c:v"))):
+    if not points and (alone := element.findtext(qualify_name("c:v"))):
         found[0] = alone
     return found
 
 
 def read_diagram(root: Element) -> Iterator[str]:
-    for point in root.iter(name("dgm:pt")):
+    for point in root.iter(qualify_name("dgm:pt")):
         if point.get("type") in (None, "node", "asst"):
-            for paragraph in point.iter(name("a:p")):
-                if words := "".join(text.text or "" for text in paragraph.iter(name("a:t"))).strip():
+            for paragraph in point.iter(qualify_name("a:p")):
+                if words := "".join(text.text or "" for text in paragraph.iter(qualify_name("a:t"))).strip():
                     yield words
 
 
@@ -232,7 +239,7 @@ def _write_math(element: Element) -> Iterator[str]:
         return
 
     def part(of: str) -> str:
-        found = element.find(name(f"m:{of}"))
+        found = element.find(qualify_name(f"m:{of}"))
         return "".join(_write_math(found)).strip() if found is not None else ""
 
     def grouped(words: str) -> str:
@@ -240,8 +247,8 @@ def _write_math(element: Element) -> Iterator[str]:
 
     match local:
         case "f":
-            kind = element.find(f"{name('m:fPr')}/{name('m:type')}")
-            sign = ", " if kind is not None and kind.get(name("m:val")) == "noBar" else "/"
+            kind = element.find(f"{qualify_name('m:fPr')}/{qualify_name('m:type')}")
+            sign = ", " if kind is not None and kind.get(qualify_name("m:val")) == "noBar" else "/"
             yield f"{grouped(part('num'))}{sign}{grouped(part('den'))}"
         case "sSup":
             yield f"{grouped(part('e'))}^{grouped(part('sup'))}"
@@ -252,21 +259,26 @@ def _write_math(element: Element) -> Iterator[str]:
         case "sPre":
             yield f"_{grouped(part('sub'))}^{grouped(part('sup'))} {part('e')}"
         case "m" | "eqArr":
-            rows = ([*row] if local == "m" else [row] for row in element.iterchildren(name("m:mr"), name("m:e")))
+            rows = (
+                [*row] if local == "m" else [row]
+                for row in element.iterchildren(qualify_name("m:mr"), qualify_name("m:e"))
+            )
             yield "; ".join(", ".join(map(write_equation, row)) for row in rows)
         case "sSubSup":
             yield f"{grouped(part('e'))}_{grouped(part('sub'))}^{grouped(part('sup'))}"
         case "rad":
             yield f"{part('deg')}√{grouped(part('e'))}"
         case "nary":
-            chosen = element.find(f"{name('m:naryPr')}/{name('m:chr')}")
+            chosen = element.find(f"{qualify_name('m:naryPr')}/{qualify_name('m:chr')}")
             limits = "".join(
                 f"{mark}{grouped(words)}" for mark, words in (("_", part("sub")), ("^", part("sup"))) if words
             )
-            yield f"{chosen.get(name('m:val')) if chosen is not None else '∫'}{limits} {part('e')}"
+            yield f"{chosen.get(qualify_name('m:val')) if chosen is not None else '∫'}{limits} {part('e')}"
         case "d":
-            marks = {etree.QName(each).localname: each.get(name("m:val")) for each in element.iterfind("{*}dPr/*")}
-            inside = ", ".join(map(write_equation, element.iterchildren(name("m:e"))))
+            marks = {
+                etree.QName(each).localname: each.get(qualify_name("m:val")) for each in element.iterfind("{*}dPr/*")
+            }
+            inside = ", ".join(map(write_equation, element.iterchildren(qualify_name("m:e"))))
             yield f"{marks.get('begChr', '(')}{inside}{marks.get('endChr', ')')}"
         case "func":
             yield f"{part('fName')} {grouped(part('e'))}"

@@ -15,7 +15,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
     find_styles,
     list_rows,
     load_content,
-    name,
+    qualify_name,
     read_number,
     read_words,
 )
@@ -25,7 +25,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
 # Skipped elements repeat headings, or contain deleted text, comments or notes of a slide.
 _PASSED_OVER = frozenset(
     map(
-        name,
+        qualify_name,
         (
             "text:table-of-content",
             "text:alphabetical-index",
@@ -47,7 +47,7 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         styles = _read_part(archive, "styles.xml")
         add_generated_text(root, archive)
-    body = root.find(f".//{name('office:text')}")
+    body = root.find(f".//{qualify_name('office:text')}")
     if body is not None:
         _Body(root, writer, styles).write(body)
     for words in _read_margins(styles):
@@ -65,7 +65,7 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
     hidden = []
     for number, page in enumerate(root.findall(".//draw:page", NAMESPACES), start=1):
         writer.begin_page()
-        if page.get(name("draw:style-name")) in not_shown:
+        if page.get(qualify_name("draw:style-name")) in not_shown:
             hidden.append(str(number))
         else:
             _write_slide(page, number, body, writer)
@@ -78,8 +78,8 @@ def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
 
 def _read_margins(styles: Element | None) -> Iterator[str]:
     seen: set[str] = set()
-    for page in styles.iter(name("style:master-page")) if styles is not None else ():
-        for paragraph in page.iter(name("text:p")):
+    for page in styles.iter(qualify_name("style:master-page")) if styles is not None else ():
+        for paragraph in page.iter(qualify_name("text:p")):
             words = read_words(paragraph)
             if words not in seen and not is_page_number(words):
                 seen.add(words)
@@ -93,7 +93,7 @@ def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter
         heading.clear()
     body.write(page)
     for notes in page.findall("presentation:notes/draw:frame[@presentation:class='notes']", NAMESPACES):
-        writer.add_notes(read_words(paragraph) for paragraph in notes.iter(name("text:p")))
+        writer.add_notes(read_words(paragraph) for paragraph in notes.iter(qualify_name("text:p")))
 
 
 class _Body:
@@ -101,29 +101,33 @@ class _Body:
         self._writer = writer
         self._numbers = Numbers([root] if styles is None else [root, styles])
         self._parents = {
-            style.get(name("style:name")): style.get(name("style:parent-style-name"))
-            for style in root.iter(name("style:style"))
+            style.get(qualify_name("style:name")): style.get(qualify_name("style:parent-style-name"))
+            for style in root.iter(qualify_name("style:style"))
         }
-        self._has_title = any(self._is_title(words) for words in root.iter(name("text:p")))
+        self._has_title = any(self._is_title(words) for words in root.iter(qualify_name("text:p")))
 
     def write(self, element: Element) -> None:
         for child in element:
             if not isinstance(child.tag, str) or child.tag in _PASSED_OVER:
                 continue
-            if child.tag == name("text:h"):
+            if child.tag == qualify_name("text:h"):
                 self._write_heading(child)
-            elif child.tag == name("text:p"):
+            elif child.tag == qualify_name("text:p"):
                 self._write_paragraph(child)
-            elif child.tag == name("text:list"):
-                self._write_list(child, 0, child.get(name("text:style-name")) or "")
-            elif child.tag == name("table:table"):
+            elif child.tag == qualify_name("text:list"):
+                self._write_list(child, 0, child.get(qualify_name("text:style-name")) or "")
+            elif child.tag == qualify_name("table:table"):
                 self._writer.add_table(_read_rows(child))
             else:
                 self.write(child)
 
     def _write_heading(self, heading: Element) -> None:
-        level = heading.get(name("text:outline-level")) or "1"
-        number = self._numbers.count_heading(int(level)) if heading.get(name("text:is-list-header")) != "true" else ""
+        level = heading.get(qualify_name("text:outline-level")) or "1"
+        number = (
+            self._numbers.count_heading(int(level))
+            if heading.get(qualify_name("text:is-list-header")) != "true"
+            else ""
+        )
         self._writer.add_heading(f"{number} {read_words(heading)}".strip(), self._has_title + int(level))
 
     def _write_paragraph(self, paragraph: Element) -> None:
@@ -132,11 +136,11 @@ class _Body:
             self._writer.add_heading(words, 1)
         elif words:
             self._writer.add_paragraph(words)
-        for table in paragraph.iter(name("table:table")):
+        for table in paragraph.iter(qualify_name("table:table")):
             self._writer.add_table(_read_rows(table))
 
     def _is_title(self, paragraph: Element) -> bool:
-        style = paragraph.get(name("text:style-name"))
+        style = paragraph.get(qualify_name("text:style-name"))
         for _ in range(_MOST_STYLES_ABOVE):
             if style is None or style == "Title":
                 break
@@ -144,26 +148,26 @@ class _Body:
         return style == "Title"
 
     def _write_list(self, element: Element, level: int, style: str) -> None:
-        if level == 0 and element.get(name("text:continue-numbering")) != "true" and not _continues(element):
+        if level == 0 and element.get(qualify_name("text:continue-numbering")) != "true" and not _continues(element):
             self._numbers.begin(style)
         for item in element:
-            if item.tag not in (name("text:list-item"), name("text:list-header")):
+            if item.tag not in (qualify_name("text:list-item"), qualify_name("text:list-header")):
                 continue
-            is_counted = item.tag == name("text:list-item")
+            is_counted = item.tag == qualify_name("text:list-item")
             for child in item:
-                if child.tag == name("text:list"):
-                    self._write_list(child, level + 1, child.get(name("text:style-name")) or style)
-                elif child.tag == name("text:h"):
+                if child.tag == qualify_name("text:list"):
+                    self._write_list(child, level + 1, child.get(qualify_name("text:style-name")) or style)
+                elif child.tag == qualify_name("text:h"):
                     self._write_heading(child)
-                elif child.tag == name("text:p"):
-                    start = item.get(name("text:start-value")) if is_counted else None
+                elif child.tag == qualify_name("text:p"):
+                    start = item.get(qualify_name("text:start-value")) if is_counted else None
                     number = self._numbers.count(style, level + 1, start) if is_counted else ""
                     self._writer.add_item(read_words(child), level, number=number)
                     is_counted = False
 
 
 def _continues(element: Element) -> bool:
-    return element.get(name("text:continue-list")) is not None
+    return element.get(qualify_name("text:continue-list")) is not None
 
 
 def _read_rows(table: Element) -> list[list[str]]:
@@ -173,10 +177,10 @@ def _read_rows(table: Element) -> list[list[str]]:
 def _read_cells(row: Element) -> Iterator[TableCell]:
     count = 0
     for cell in row:
-        if cell.tag == name("table:table-cell"):
+        if cell.tag == qualify_name("table:table-cell"):
             times = max(1, min(read_number(cell, "columns-repeated"), _MOST_COLUMNS - count))
             count += times
-            text = " ".join(read_words(words) for words in cell.iter(name("text:p")))
+            text = " ".join(read_words(words) for words in cell.iter(qualify_name("text:p")))
             yield from [
                 TableCell(text, read_number(cell, "columns-spanned"), read_number(cell, "rows-spanned"))
             ] * times

@@ -38,7 +38,7 @@ _SPACES = re.compile(" {2,}")
 _SPACE = re.compile(r"[ \t\n]+")
 
 
-def name(prefixed: str) -> str:
+def qualify_name(prefixed: str) -> str:
     prefix, _, local = prefixed.partition(":")
     return f"{{{NAMESPACES[prefix]}}}{local}"
 
@@ -46,7 +46,7 @@ def name(prefixed: str) -> str:
 # Skipped elements: comments, tracked deletions and descriptions of pictures.
 _NOT_READ = frozenset(
     map(
-        name,
+        qualify_name,
         ("office:annotation", "text:tracked-changes", "text:note-citation", "svg:title", "svg:desc", "table:table"),
     )
 )
@@ -64,15 +64,15 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
             raise DocumentRejected(f"{filename} is password-protected: remove the password and upload it again.")
         root = parse_xml(archive.read("content.xml"))
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
-    title = meta.find(f".//{name('dc:title')}") if meta is not None else None
+    title = meta.find(f".//{qualify_name('dc:title')}") if meta is not None else None
     return root, strip_title(make_canonical(title.text or "")) if title is not None else ""
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
     return {
-        style.get(name("style:name"))
-        for style in root.iter(name("style:style"))
-        if (found := style.find(name(properties))) is not None and found.get(name(attribute)) == value
+        style.get(qualify_name("style:name"))
+        for style in root.iter(qualify_name("style:style"))
+        if (found := style.find(qualify_name(properties))) is not None and found.get(qualify_name(attribute)) == value
     }
 
 
@@ -86,17 +86,17 @@ def _read_pieces(element: Element) -> Iterator[str]:
         yield _SPACE.sub(" ", element.text)
     for child in element:
         if isinstance(child.tag, str) and child.tag not in _NOT_READ:
-            if child.tag == name("text:s"):
+            if child.tag == qualify_name("text:s"):
                 yield " "
-            elif child.tag == name("text:note"):
+            elif child.tag == qualify_name("text:note"):
                 yield f" ({' '.join(read_words(child).split())})"
-            elif child.tag in (name("draw:frame"), name("text:p")):
+            elif child.tag in (qualify_name("draw:frame"), qualify_name("text:p")):
                 yield " "
                 yield from _read_pieces(child)
                 yield " "
-            elif child.tag == name("text:tab"):
+            elif child.tag == qualify_name("text:tab"):
                 yield "\t"
-            elif child.tag == name("text:line-break"):
+            elif child.tag == qualify_name("text:line-break"):
                 yield "\n"
             else:
                 yield from _read_pieces(child)
@@ -106,12 +106,12 @@ def _read_pieces(element: Element) -> Iterator[str]:
 
 def list_rows(table: Element) -> Iterator[Element]:
     """Return the table's rows, without the rows of tables in its cells."""
-    rows = table.iter(name("table:table-row"))
-    return (row for row in rows if next(row.iterancestors(name("table:table"))) is table)
+    rows = table.iter(qualify_name("table:table-row"))
+    return (row for row in rows if next(row.iterancestors(qualify_name("table:table"))) is table)
 
 
 def read_number(element: Element, what: str) -> int:
-    return int(element.get(name(f"table:number-{what}")) or 1)
+    return int(element.get(qualify_name(f"table:number-{what}")) or 1)
 
 
 # More repeated cells than this are an attack.
@@ -125,9 +125,9 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
     root, title = load_content(data, filename, limits)
     not_shown = find_styles(root, "style:table-properties", "table:display", "false")
     shown, hidden = [], []
-    for table in root.iter(name("table:table")):
-        if table.get(name("table:style-name")) in not_shown:
-            hidden.append(make_canonical(table.get(name("table:name")) or ""))
+    for table in root.iter(qualify_name("table:table")):
+        if table.get(qualify_name("table:style-name")) in not_shown:
+            hidden.append(make_canonical(table.get(qualify_name("table:name")) or ""))
         else:
             shown.append(_read_sheet(table, filename))
     left_out = leave_out("sheets", hidden) + leave_out("charts", list(_list_charts(data)))
@@ -144,7 +144,7 @@ def _list_charts(data: bytes) -> Iterator[str]:
 
 def _read_sheet(table: Element, filename: str) -> Sheet:
     merged: list[Area] = []
-    sheet = Sheet(make_canonical(table.get(name("table:name")) or ""), merged=merged)
+    sheet = Sheet(make_canonical(table.get(qualify_name("table:name")) or ""), merged=merged)
     count = 0
     row_at = 1
     hidden: list[range] = []
@@ -155,30 +155,30 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
         cells: dict[int, Cell] = {}
         at = 1
         for element in row:
-            if element.tag not in (name("table:table-cell"), name("table:covered-table-cell")):
+            if element.tag not in (qualify_name("table:table-cell"), qualify_name("table:covered-table-cell")):
                 continue
             times = max(1, read_number(element, "columns-repeated"))
-            words = " ".join(_read_value(element).split()) if element.tag == name("table:table-cell") else ""
+            words = " ".join(_read_value(element).split()) if element.tag == qualify_name("table:table-cell") else ""
             if words:
                 count += times * repeated
                 if count > _MOST_CELLS:
                     raise DocumentRejected(
                         f"{filename} holds more than {_MOST_CELLS:,} cells: split it into smaller files."
                     )
-                kind = element.get(name("office:value-type"))
+                kind = element.get(qualify_name("office:value-type"))
                 cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
                 rows, columns = (read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
                 if rows > 1 or columns > 1:
                     merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
-            for note in element.iterchildren(name("office:annotation")):
-                sheet.notes[row_at, at] = " ".join(map(read_words, note.iter(name("text:p"))))
+            for note in element.iterchildren(qualify_name("office:annotation")):
+                sheet.notes[row_at, at] = " ".join(map(read_words, note.iter(qualify_name("text:p"))))
             at += times
         if cells:
             sheet.rows |= dict.fromkeys(range(row_at, row_at + repeated), cells)
         row_at += repeated
     drawn = f"{{{NAMESPACES['draw']}}}"
     for shape in table.iter(f"{drawn}*"):
-        sheet.beside.append("\n".join(map(read_words, shape.iterchildren(name("text:p")))))
+        sheet.beside.append("\n".join(map(read_words, shape.iterchildren(qualify_name("text:p")))))
     sheet.drop_hidden(
         {at for rows in hidden for at in rows if at in sheet.rows},
         {at for at in _list_hidden_columns(table) if at <= _MOST_COLUMNS},
@@ -187,13 +187,13 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
 
 
 def _is_hidden(element: Element, group: str) -> bool:
-    is_collapsed = element.get(name("table:visibility")) == "collapse"
-    return is_collapsed and next(element.iterancestors(name(group)), None) is None
+    is_collapsed = element.get(qualify_name("table:visibility")) == "collapse"
+    return is_collapsed and next(element.iterancestors(qualify_name(group)), None) is None
 
 
 def _list_hidden_columns(table: Element) -> Iterator[int]:
     at = 1
-    for column in table.iter(name("table:table-column")):
+    for column in table.iter(qualify_name("table:table-column")):
         repeated = read_number(column, "columns-repeated")
         if _is_hidden(column, "table:table-column-group"):
             yield from range(at, min(at + repeated, _MOST_COLUMNS))
@@ -201,19 +201,19 @@ def _list_hidden_columns(table: Element) -> Iterator[int]:
 
 
 def _read_value(cell: Element) -> str:
-    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(name("text:p")))
-    kind = cell.get(name("office:value-type"))
+    words = " ".join(read_words(paragraph) for paragraph in cell.iterchildren(qualify_name("text:p")))
+    kind = cell.get(qualify_name("office:value-type"))
     if kind == "date":
-        return _format_date(words, cell.get(name("office:date-value")) or "")
+        return _format_date(words, cell.get(qualify_name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
-        return words or make_canonical(cell.get(name("office:string-value")) or "")
-    value = float(cell.get(name("office:value")) or "nan")
+        return words or make_canonical(cell.get(qualify_name("office:string-value")) or "")
+    value = float(cell.get(qualify_name("office:value")) or "nan")
     if value != value:
         return words
     if not words or (value == 0 and not any(map(str.isalnum, words))):
         return show_value(value, "0.##########%" if kind == "percentage" else "General")
     shown = _SHOWN_NUMBER.search(words)
-    plain = _find_plain(shown[0], abs(value)) if shown else ""
+    plain = _find_decimal_number(shown[0], abs(value)) if shown else ""
     if not shown or not plain:
         return words
     before, behind = words[: shown.start()], words[shown.end() :]
@@ -222,7 +222,7 @@ def _read_value(cell: Element) -> str:
     return f"{before}{plain}{behind}"
 
 
-def _find_plain(shown: str, value: float) -> str:
+def _find_decimal_number(shown: str, value: float) -> str:
     """Return the number ``shown`` in a form with a decimal point; empty if it does not equal ``value``.
 
     It may be rounded, and be shown in percent, thousands or millions.

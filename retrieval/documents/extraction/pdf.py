@@ -164,7 +164,7 @@ def extract_pdf(
         unread_pages=unread,
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
-        members=members.found,
+        members=members.member_files,
         left_out=(*left_out, *leave_out("words", lost)),
     )
 

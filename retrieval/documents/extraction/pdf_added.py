@@ -82,7 +82,7 @@ class Added:
         text = (
             self._read_field(annotation)
             if kind == pdfium_c.FPDF_ANNOT_WIDGET
-            else _read_string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
+            else _read_pdfium_string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
         )
         if not text.strip():
             return
@@ -108,13 +108,13 @@ class Added:
         if kind in (pdfium_c.FPDF_FORMFIELD_COMBOBOX, pdfium_c.FPDF_FORMFIELD_LISTBOX):
             options = range(max(0, pdfium_c.FPDFAnnot_GetOptionCount(form, annotation)))
             chosen = [at for at in options if pdfium_c.FPDFAnnot_IsOptionSelected(form, annotation, at)]
-            labels = [_read_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
+            labels = [_read_pdfium_string(pdfium_c.FPDFAnnot_GetOptionLabel, form, annotation, at) for at in chosen]
             if labels:
                 return ", ".join(labels)
         elif kind != pdfium_c.FPDF_FORMFIELD_TEXTFIELD:
             return ""
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
-        return "" if is_secret else _read_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
+        return "" if is_secret else _read_pdfium_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
     def hide_layers(self, page: Any) -> None:
         layers: dict[str, list[Any]] = {}
@@ -172,7 +172,7 @@ def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
 
 
-def _read_string(function: Callable[..., int], *arguments: Any) -> str:
+def _read_pdfium_string(function: Callable[..., int], *arguments: Any) -> str:
     size = min(function(*arguments, None, 0), _LONGEST_TEXT)
     buffer = create_string_buffer(max(size, 2))
     function(*arguments, cast(buffer, POINTER(c_ushort)), size)

@@ -212,7 +212,7 @@ def read_page(page: Any) -> PrintedPage:
     sizes = {0: size, 90: size[::-1], 180: size, 270: size[::-1]}
     textpage = page.get_textpage()
     try:
-        turned = _find_turn(textpage)
+        turned = _find_text_rotation(textpage)
         writers = {angle: _Writer(textpage) for angle in sizes}
         writer = writers[turned]
         loose = pdfium_c.FS_RECTF()
@@ -262,7 +262,7 @@ def _measure_angle(textpage: Any, index: int) -> int:
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 
-def _find_turn(textpage: Any) -> int:
+def _find_text_rotation(textpage: Any) -> int:
     count = pdfium_c.FPDFText_CountChars(textpage)
     angles = Counter(
         _measure_angle(textpage, index)

@@ -86,10 +86,10 @@ def find_unmarked_headings(text: str) -> list[Section]:
         if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
     ]
     found = capitals if len(capitals) >= 2 else spaced if len(spaced) >= 3 else []
-    return _find_numbered(alone) or [Section(start, 1, strip_title(line)) for start, line in found]
+    return _find_numbered_headings(alone) or [Section(start, 1, strip_title(line)) for start, line in found]
 
 
-def _find_numbered(alone: list[tuple[int, str]]) -> list[Section]:
+def _find_numbered_headings(alone: list[tuple[int, str]]) -> list[Section]:
     found = [(start, match) for start, line in alone if (match := _NUMBERED.fullmatch(line))]
     outermost = [int(match[1]) for _, match in found if "." not in match[1]]
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):

@@ -18,7 +18,7 @@ from retrieval.documents.extraction.office_xml import (
     collect_embedded,
     convert_to_plain_office,
     describe_picture,
-    name,
+    qualify_name,
     read_chart,
     read_diagram,
     write_equation,
@@ -53,7 +53,7 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
     shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]
     embedded = collect_embedded(shown, filename, limits)
     left_out = (*leave_out("slides", hidden), *embedded.left_out)
-    return writer.finish(title, members=embedded.found, left_out=left_out)
+    return writer.finish(title, members=embedded.member_files, left_out=left_out)
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
@@ -76,12 +76,12 @@ def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:
 def _write_graphic(shape: Any, writer: MarkdownWriter) -> None:
     for properties in shape._element.iter(qn("p:cNvPr")):
         writer.add_paragraph(describe_picture(properties.get("descr")))
-    for chart in shape._element.iter(name("c:chart")):
-        title, rows = read_chart(parse_xml(shape.part.related_part(chart.get(name("r:id"))).blob))
+    for chart in shape._element.iter(qualify_name("c:chart")):
+        title, rows = read_chart(parse_xml(shape.part.related_part(chart.get(qualify_name("r:id"))).blob))
         writer.add_paragraph(title)
         writer.add_table(rows)
-    for diagram in shape._element.iter(name("dgm:relIds")):
-        for words in read_diagram(parse_xml(shape.part.related_part(diagram.get(name("r:dm"))).blob)):
+    for diagram in shape._element.iter(qualify_name("dgm:relIds")):
+        for words in read_diagram(parse_xml(shape.part.related_part(diagram.get(qualify_name("r:dm"))).blob)):
             writer.add_item(words)
 
 
@@ -134,12 +134,12 @@ def _show_number(kind: str, count: int) -> str:
 
 def _read_paragraph(element: Any) -> str:
     words = ""
-    for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), name("m:oMath")):
+    for child in element.iter(qn("a:t"), qn("a:br"), qn("a:tab"), qualify_name("m:oMath")):
         if child.tag == qn("a:br"):
             words += "\v"
-        elif child.tag == name("m:oMath"):
+        elif child.tag == qualify_name("m:oMath"):
             words += write_equation(child)
-        elif next(child.iterancestors(name("m:oMath")), None) is None:
+        elif next(child.iterancestors(qualify_name("m:oMath")), None) is None:
             properties = child.getparent().find(qn("a:rPr"))
             if properties is not None and properties.get("strike", "noStrike") != "noStrike":
                 continue

@@ -69,7 +69,7 @@ def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Se
     pitch = _measure_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
-    _join_over_ends(groups)
+    _join_across_pages(groups)
     for number, page in enumerate(pages):
         if page.aside:
             _insert_aside_lines(groups, list(_group_lines(number, page.aside, pitch)))
@@ -178,7 +178,7 @@ def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
     return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
 
 
-def _join_over_ends(groups: Sequence[_Group]) -> None:
+def _join_across_pages(groups: Sequence[_Group]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
             # The second table has a header of its own, so it is another table.

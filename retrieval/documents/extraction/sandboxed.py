@@ -19,7 +19,7 @@ from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
     LeftOut,
-    Member,
+    MemberFile,
     Page,
     Section,
     Span,
@@ -162,7 +162,7 @@ def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) ->
             for kind, names, count in head["left_out"][:MOST_NAMED]
         ),
         members=tuple(
-            Member(_check_field(name), data) for (name, _), data in zip(head["members"], bodies, strict=True)
+            MemberFile(_check_field(name), data) for (name, _), data in zip(head["members"], bodies, strict=True)
         ),
     )
 

@@ -91,7 +91,7 @@ class Sheet:
         self.notes = {place(*at): words for at, words in shown.items()}
 
 
-class _Placed(NamedTuple):
+class _PlacedTable(NamedTuple):
     columns: list[int]
     table: CellTable
 
@@ -122,7 +122,7 @@ def write_sheets(
 
 def _find_tables(sheet: Sheet) -> list[CellTable]:
     rows = _fill_merged(sheet)
-    found: list[_Placed] = []
+    found: list[_PlacedTable] = []
     for area in _split_into_areas(rows, sorted(rows)):
         columns, table = _read_area(rows, area, sheet.merged)
         above = next((known for known in reversed(found) if known.table.header), None)
@@ -131,7 +131,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
             for into, lines in ((above.table.body, table.body), (above.table.totals, table.totals)):
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
-            found.append(_Placed(columns, table))
+            found.append(_PlacedTable(columns, table))
     for (_, above_it), (_, table) in pairwise(found):
         words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
         if not above_it.header and table.header and not table.titles and len(words) == 1:
@@ -186,7 +186,7 @@ def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
     return group_consecutive(numbers, lambda run, number: number == run[-1] + 1)
 
 
-def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
+def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _PlacedTable:
     inside = range(area.left, area.right + 1)
     numbers = [at for at in range(area.top, area.bottom + 1) if any(column in inside for column in rows.get(at, ()))]
     columns = sorted({at for number in numbers for at in rows[number] if at in inside})
@@ -197,10 +197,10 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _Placed:
         for each in merged
         if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]
-    return _Placed(columns, read_table(head, lines, spans))
+    return _PlacedTable(columns, read_table(head, lines, spans))
 
 
-def _continues(table: CellTable, columns: list[int], above: _Placed) -> bool:
+def _continues(table: CellTable, columns: list[int], above: _PlacedTable) -> bool:
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
     is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
     return is_within and table.is_nameless and not table.titles and not is_form

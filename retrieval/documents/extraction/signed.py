@@ -11,19 +11,19 @@ _SEQUENCE, _OBJECT, _OCTETS, _OUTER_OCTETS, _EXPLICIT = 0x30, 0x06, 0x04, 0x24, 
 def find_signed_content(data: bytes) -> bytes | None:
     """Return the signed content; None if the data are encrypted, damaged, or only a signature."""
     try:
-        content = _find_inner(data, 0, len(data), _SEQUENCE)
+        content = _find_inner_element(data, 0, len(data), _SEQUENCE)
         kind = next(_read_elements(data, *content))
         if data[kind[1] : kind[2]] != _SIGNED_DATA:
             return None
-        signed = _find_inner(data, *_find_inner(data, *content, _EXPLICIT), _SEQUENCE)
+        signed = _find_inner_element(data, *_find_inner_element(data, *content, _EXPLICIT), _SEQUENCE)
         # ``signed`` has version, digests, content, certificates and signers.
-        wrapped = _find_inner(data, *_find_inner(data, *signed, _SEQUENCE), _EXPLICIT)
+        wrapped = _find_inner_element(data, *_find_inner_element(data, *signed, _SEQUENCE), _EXPLICIT)
         return b"".join(_read_octets(data, *wrapped))
     except (IndexError, StopIteration, RuntimeError):
         return None
 
 
-def _find_inner(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
+def _find_inner_element(data: bytes, start: int, end: int, tag: int) -> tuple[int, int]:
     return next((inner, stop) for found, inner, stop in _read_elements(data, start, end) if found == tag)
 
 

@@ -86,7 +86,7 @@ def _find_control_pairs(
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
-        if is_control(element) and has_sign(element):
+        if is_control(element) and has_text_or_icon(element):
             names = {element.get("id") or ""}
             for attribute, value in element.items():
                 if _TARGETS.fullmatch(attribute) or (attribute == "href" and value.startswith("#")):
@@ -102,7 +102,7 @@ def _find_control_pairs(
         question = next((each for each in before if each.tag not in ("br", "hr", "script", "style")), None)
         if question is None or not 0 < len(text_of(question)) < _LONGEST_QUESTION:
             continue
-        if any(is_control(each) and not _leads_away(each) for each in question.iter(etree.Element)):
+        if any(is_control(each) and not _is_followable_link(each) for each in question.iter(etree.Element)):
             yield question, target
         elif question.tag in HEADINGS or question.tag == "dt" or _QUESTION.search(question.get("class") or ""):
             form = str(question.tag), str(target.tag), target.get("class") or ""
@@ -120,10 +120,10 @@ def is_control(element: etree._Element) -> bool:
     )
 
 
-def has_sign(element: etree._Element) -> bool:
+def has_text_or_icon(element: etree._Element) -> bool:
     return bool(text_of(element)) or any(True for _ in element.iter("img", "svg", "i"))
 
 
-def _leads_away(element: etree._Element) -> bool:
+def _is_followable_link(element: etree._Element) -> bool:
     address = element.get("href") or ""
     return element.tag == "a" and not (address in ("", "#") or address.lower().startswith("javascript:"))

@@ -25,7 +25,7 @@ from retrieval.documents.extraction.office_xml import (
     convert_to_plain_office,
     describe_picture,
     is_page_number,
-    name,
+    qualify_name,
     read_chart,
     read_diagram,
     write_equation,
@@ -55,7 +55,7 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     embedded = collect_embedded([document.part], filename, limits)
     return writer.finish(
         read_declared_title(make_canonical(document.core_properties.title or "")) or writer.first_title,
-        members=embedded.found,
+        members=embedded.member_files,
         left_out=embedded.left_out,
     )
 
@@ -140,18 +140,18 @@ class _Reader:
         # The type of page and column breaks is removed. This makes them line breaks, which separate words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
-        for equation in list(root.iter(name("m:oMath"))):
-            if next(equation.iterancestors(name("m:oMath")), None) is None:
+        for equation in list(root.iter(qualify_name("m:oMath"))):
+            if next(equation.iterancestors(qualify_name("m:oMath")), None) is None:
                 equation.addprevious(_make_run(write_equation(equation)))
                 _remove(equation)
-        for wrapper in list(root.iter(name("m:oMathPara"))):
-            _open(wrapper, list(wrapper))
-        self._write_signs(root)
+        for wrapper in list(root.iter(qualify_name("m:oMathPara"))):
+            _replace_with_children(wrapper, list(wrapper))
+        self._write_symbols_and_fields(root)
         self._write_drawings(root, part)
         for paragraph in root.iter(qn("w:p")):
             _mark_superscripts(paragraph)
 
-    def _write_signs(self, root: Any) -> None:
+    def _write_symbols_and_fields(self, root: Any) -> None:
         for symbol in list(root.iter(qn("w:sym"))):
             _replace(symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16)))
         for fonts in root.iter(qn("w:rFonts")):
@@ -184,11 +184,11 @@ class _Reader:
                 _put_behind(picture, [_make_paragraph(words)])
         for box in reversed(list(root.iter(qn("w:txbxContent")))):
             _put_behind(box, list(box))
-        for diagram in reversed(list(root.iter(name("dgm:relIds")))):
-            if (found := _find_related(part, diagram.get(name("r:dm")))) is not None:
+        for diagram in reversed(list(root.iter(qualify_name("dgm:relIds")))):
+            if (found := _find_related(part, diagram.get(qualify_name("r:dm")))) is not None:
                 _put_behind(diagram, [_make_paragraph(words) for words in read_diagram(parse_xml(found.blob))])
-        for chart in reversed(list(root.iter(name("c:chart")))):
-            if (found := _find_related(part, chart.get(name("r:id")))) is not None:
+        for chart in reversed(list(root.iter(qualify_name("c:chart")))):
+            if (found := _find_related(part, chart.get(qualify_name("r:id")))) is not None:
                 title, rows = read_chart(parse_xml(found.blob))
                 blocks = [_make_paragraph(title)] if title else []
                 _put_behind(chart, [*blocks, *([_make_table(rows)] if rows else [])])
@@ -200,7 +200,7 @@ class _Reader:
             elif element.tag == qn("w:tbl"):
                 self._writer.add_table(self._read_rows(Table(element, self._document._body)))
             elif element.tag == qn("w:altChunk"):
-                self._write_inserted(_find_related(self._document.part, element.get(name("r:id"))))
+                self._write_inserted(_find_related(self._document.part, element.get(qualify_name("r:id"))))
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.count(block._p)
@@ -264,10 +264,10 @@ def _find_related(part: Any, relation: str | None) -> Any:
 def _unwrap(root: Any) -> None:
     for wrapper in list(root.iter(*_WRAPPERS)):
         content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
-        _open(wrapper, list(content) if content is not None else [])
+        _replace_with_children(wrapper, list(content) if content is not None else [])
 
 
-def _open(wrapper: Any, children: list[Any]) -> None:
+def _replace_with_children(wrapper: Any, children: list[Any]) -> None:
     if wrapper.getparent() is not None:
         for child in children:
             wrapper.addprevious(child)

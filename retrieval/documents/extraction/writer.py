@@ -13,7 +13,7 @@ from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
     LeftOut,
-    Member,
+    MemberFile,
     Page,
     Section,
     Span,
@@ -197,7 +197,7 @@ class MarkdownWriter:
         self,
         title: str = "",
         *,
-        members: Sequence[Member] = (),
+        members: Sequence[MemberFile] = (),
         left_out: Sequence[LeftOut] = (),
         holds_records: bool = False,
     ) -> ExtractedText:

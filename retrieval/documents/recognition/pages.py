@@ -34,11 +34,11 @@ TURNED_OFF = "text recognition (OCR) is turned off here (OCR_LANGUAGES): run it 
 
 
 def list_configured_languages() -> list[str]:
-    return [name for name in settings.OCR_LANGUAGES if name in _list_installed()]
+    return [name for name in settings.OCR_LANGUAGES if name in _list_installed_languages()]
 
 
 @functools.cache
-def _list_installed() -> tuple[str, ...]:
+def _list_installed_languages() -> tuple[str, ...]:
     try:
         tesseract.load_library()
         return tuple(tesseract.list_languages())

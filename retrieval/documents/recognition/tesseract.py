@@ -141,7 +141,7 @@ def recognise(
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
     width, height = (72.0 * side / dpi for side in image.size)
     image = ImageOps.autocontrast(image, cutoff=1)
-    turned = _find_turn(image, dpi) if finds_orientation else 0
+    turned = _find_page_rotation(image, dpi) if finds_orientation else 0
     if turned:
         image = image.rotate(-turned, expand=True)
         width, height = (height, width) if turned in (90, 270) else (width, height)
@@ -156,7 +156,7 @@ def recognise(
     }, b""
 
 
-def _find_turn(image: Image.Image, dpi: int) -> int:
+def _find_page_rotation(image: Image.Image, dpi: int) -> int:
     engine = Engine(["osd"])
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:

@@ -43,7 +43,7 @@ class _EncoderGraph:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
-    def constant(self, name: str, array: npt.NDArray[np.generic]) -> str:
+    def add_constant(self, name: str, array: npt.NDArray[np.generic]) -> str:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
@@ -64,12 +64,12 @@ class _EncoderGraph:
         serialized: bytes = model.SerializeToString()
         return serialized
 
-    def word_rows(self) -> str:
+    def add_word_rows(self) -> str:
         words = self.weights["embeddings.word_embeddings.weight"]
         rows, scales = _quantize(words)
-        self.add("Gather", [self.constant("words", rows), "input_ids"], "word_rows_int8")
+        self.add("Gather", [self.add_constant("words", rows), "input_ids"], "word_rows_int8")
         self.add("Cast", ["word_rows_int8"], "word_rows_cast", to=TensorProto.FLOAT)
-        self.add("Gather", [self.constant("word_scales", scales), "input_ids"], "word_row_scales")
+        self.add("Gather", [self.add_constant("word_scales", scales), "input_ids"], "word_row_scales")
         return self.add("Mul", ["word_rows_cast", "word_row_scales"], "word_rows")
 
     def encode(self, word_rows: str, output: str) -> str:
@@ -79,24 +79,24 @@ class _EncoderGraph:
         """
         positions = self.weights[POSITIONS] + self.weights[TOKEN_TYPES][0]
         self.add("Shape", [word_rows], "length", start=1, end=2)
-        start = self.constant("first_position", np.array([0]))
-        self.add("Slice", [self.constant("positions", positions), start, "length"], "position_rows")
+        start = self.add_constant("first_position", np.array([0]))
+        self.add("Slice", [self.add_constant("positions", positions), start, "length"], "position_rows")
         self.add("Add", [word_rows, "position_rows"], "embedded")
-        norm = [self.weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
+        norm = [self.add_weight(f"embeddings.LayerNorm.{part}") for part in ("weight", "bias")]
         hidden = self.add("LayerNormalization", ["embedded", *norm], "embeddings", epsilon=self.shape.epsilon)
         for layer in range(self.shape.layers):
-            hidden = self.layer(layer, hidden, output if layer == self.shape.layers - 1 else f"hidden_{layer}")
+            hidden = self.add_layer(layer, hidden, output if layer == self.shape.layers - 1 else f"hidden_{layer}")
         return hidden
 
-    def layer(self, index: int, hidden: str, output: str) -> str:
+    def add_layer(self, index: int, hidden: str, output: str) -> str:
         prefix = f"encoder.layer.{index}"
         projections = [f"{prefix}.attention.self.{part}" for part in ("query", "key", "value")]
-        projected = self.product(
+        projected = self.add_product(
             hidden, np.concatenate([self.weights[f"{name}.weight"] for name in projections]), f"{prefix}.qkv"
         )
         parts = [f"{name}.projected" for name in projections]
         self.add("Split", [projected], *parts, axis=2, num_outputs=3)
-        bias = self.constant(f"{prefix}.qkv.bias", np.concatenate([self.weights[f"{n}.bias"] for n in projections]))
+        bias = self.add_constant(f"{prefix}.qkv.bias", np.concatenate([self.weights[f"{n}.bias"] for n in projections]))
         attended = self.add(
             "MultiHeadAttention",
             [*parts, bias],
@@ -104,18 +104,18 @@ class _EncoderGraph:
             domain=MICROSOFT,
             num_heads=self.shape.heads,
         )
-        middle = self.residual(f"{prefix}.attention.output", attended, hidden, f"{prefix}.middle")
+        middle = self.add_residual(f"{prefix}.attention.output", attended, hidden, f"{prefix}.middle")
         inner = f"{prefix}.intermediate.dense"
-        widened = self.product(middle, self.weights[f"{inner}.weight"], inner)
+        widened = self.add_product(middle, self.weights[f"{inner}.weight"], inner)
         activated = self.add(
-            "BiasGelu", [widened, self.weight(f"{inner}.bias")], f"{prefix}.activated", domain=MICROSOFT
+            "BiasGelu", [widened, self.add_weight(f"{inner}.bias")], f"{prefix}.activated", domain=MICROSOFT
         )
-        return self.residual(f"{prefix}.output", activated, middle, output)
+        return self.add_residual(f"{prefix}.output", activated, middle, output)
 
-    def residual(self, prefix: str, source: str, skipped: str, output: str) -> str:
-        projected = self.product(source, self.weights[f"{prefix}.dense.weight"], f"{prefix}.dense")
-        gain, shift = self.weight(f"{prefix}.LayerNorm.weight"), self.weight(f"{prefix}.LayerNorm.bias")
-        bias = self.weight(f"{prefix}.dense.bias")
+    def add_residual(self, prefix: str, source: str, skipped: str, output: str) -> str:
+        projected = self.add_product(source, self.weights[f"{prefix}.dense.weight"], f"{prefix}.dense")
+        gain, shift = self.add_weight(f"{prefix}.LayerNorm.weight"), self.add_weight(f"{prefix}.LayerNorm.bias")
+        bias = self.add_weight(f"{prefix}.dense.bias")
         return self.add(
             "SkipLayerNormalization",
             [projected, skipped, gain, shift, bias],
@@ -124,7 +124,7 @@ class _EncoderGraph:
             epsilon=self.shape.epsilon,
         )
 
-    def product(self, source: str, matrix: Array, name: str) -> str:
+    def add_product(self, source: str, matrix: Array, name: str) -> str:
         """Add a product of ``source`` and the transposed ``matrix``, because checkpoints store (out, in)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
@@ -132,16 +132,16 @@ class _EncoderGraph:
             "DynamicQuantizeMatMul",
             [
                 source,
-                self.constant(f"{name}.matrix", rows.T),
-                self.constant(f"{name}.scales", scales[:, 0]),
-                self.constant(f"{name}.zeros", np.zeros(len(rows), np.int8)),
+                self.add_constant(f"{name}.matrix", rows.T),
+                self.add_constant(f"{name}.scales", scales[:, 0]),
+                self.add_constant(f"{name}.zeros", np.zeros(len(rows), np.int8)),
             ],
             output,
             domain=MICROSOFT,
         )
 
-    def weight(self, name: str) -> str:
-        return self.constant(name, self.weights[name])
+    def add_weight(self, name: str) -> str:
+        return self.add_constant(name, self.weights[name])
 
 
 def _quantize(matrix: Array) -> tuple[npt.NDArray[np.int8], Array]:
@@ -161,7 +161,7 @@ def build_encoder(weights: Mapping[str, Array], shape: EncoderShape, name: str) 
     weights are not of a BERT model.
     """
     graph = _EncoderGraph(weights, shape)
-    graph.encode(graph.word_rows(), TOKENS)
+    graph.encode(graph.add_word_rows(), TOKENS)
     read = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "n"])
     return graph.serialize(name, read, TOKENS, [1, "n", shape.width])
 
@@ -174,7 +174,7 @@ def build_layers(weights: Mapping[str, Array], shape: EncoderShape, name: str) -
     """
     graph = _EncoderGraph(weights, shape)
     hidden = graph.encode("word_rows", f"hidden_{shape.layers - 1}")
-    axis = graph.constant("sequence_axis", np.array([1]))
+    axis = graph.add_constant("sequence_axis", np.array([1]))
     graph.add("LpNormalization", [graph.add("ReduceMean", [hidden, axis], "mean", keepdims=0)], SENTENCE, axis=-1, p=2)
     read = helper.make_tensor_value_info("word_rows", TensorProto.FLOAT, [1, "n", shape.width])
     return graph.serialize(name, read, SENTENCE, [1, shape.width])

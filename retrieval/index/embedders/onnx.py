@@ -21,7 +21,7 @@ from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_o
 from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
-    OpenedInProcess,
+    PerProcessModel,
     find_hidden_output,
     find_sentence_output,
     open_session,
@@ -56,7 +56,7 @@ def _show_progress() -> Callable[[str, int, int], None]:
     return ProgressBar(OutputWrapper(sys.stderr)).show
 
 
-class OnnxEmbedder(OpenedInProcess, TextEmbedder):
+class OnnxEmbedder(PerProcessModel, TextEmbedder):
     """Base class of embedders that run in this process. They are safe for threads and forks.
 
     A text's vector does not depend on other texts in the same call.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core import deadline
-from core.breaker import Breaker, Open
+from core.breaker import Breaker, BreakerOpen
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders.session import replace_surrogates
@@ -40,7 +40,7 @@ PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<digits>[0-9]+)|\S")
 LETTERS_A_TOKEN, DIGITS_A_TOKEN = 4, 3
 
 
-class TooMany(EmbeddingFailed):
+class TooManyTexts(EmbeddingFailed):
     """An error: the server refused a request, perhaps because it contained too many texts."""
 
 
@@ -109,7 +109,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
         try:
             with self._breaker.call(EmbeddingFailed):
                 return self._embed(texts, QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS, seconds)
-        except Open as error:
+        except BreakerOpen as error:
             raise EmbeddingFailed(str(error)) from None
 
     def _embed(self, texts: Sequence[str], attempts: int, longest_pause_seconds: float, seconds: float) -> Vectors:
@@ -120,7 +120,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             try:
                 vectors.append(self._embed_batch(batch, attempts, longest_pause_seconds, seconds))
                 start += len(batch)
-            except TooMany:
+            except TooManyTexts:
                 if len(batch) == 1:
                     self.batch_size = size_before
                     raise
@@ -146,7 +146,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             )
         except ServerFailed as error:
             failure = self._build_error(str(error))
-            raise (TooMany(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
+            raise (TooManyTexts(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
         try:
             rows = json.loads(content)["data"]
             by_index = {row["index"]: row["embedding"] for row in rows}

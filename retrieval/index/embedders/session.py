@@ -49,7 +49,7 @@ def open_session(source: str | bytes) -> Any:
     return session
 
 
-class OpenedInProcess:
+class PerProcessModel:
     """Base class of models that each process loads once, when they are first used.
 
     A forked process uses the model in ``_shared``. If ``_shared`` is None, the process loads the model again.
@@ -62,7 +62,7 @@ class OpenedInProcess:
         _opened_in_process.add(self)
 
 
-_opened_in_process: weakref.WeakSet[OpenedInProcess] = weakref.WeakSet()
+_opened_in_process: weakref.WeakSet[PerProcessModel] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:

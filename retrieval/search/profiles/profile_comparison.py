@@ -25,7 +25,7 @@ MOST_DROPPED = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScorePart:
     """A part of a passage's score, drawn as a bar.
 
     ``start``, ``width`` and ``axis`` (the position of 0) are percentages.
@@ -49,7 +49,7 @@ class ComparedHit:
     passage: Passage
     address: str
     preview: str
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
     other_rank: int | None = None
 
     @property
@@ -84,7 +84,7 @@ class ProfileComparison:
     sides: tuple[ProfileResult, ProfileResult]
 
     @property
-    def shared(self) -> int:
+    def shared_count(self) -> int:
         first, second = self.sides
         return len(first.ranks.keys() & second.ranks.keys())
 
@@ -162,10 +162,10 @@ def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult
     )
 
 
-def _list_parts(candidate: Candidate) -> list[Part]:
+def _list_parts(candidate: Candidate) -> list[ScorePart]:
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
-        Part(
+        ScorePart(
             str(label),
             retriever.value,
             0.0 if alone else score.contribution,
@@ -176,14 +176,14 @@ def _list_parts(candidate: Candidate) -> list[Part]:
         if (score := candidate.retrievers[retriever]) != SILENT
     ]
     if candidate.bonus and not alone:
-        parts.append(Part(_t("both retrievers"), "bonus", candidate.bonus))
+        parts.append(ScorePart(_t("both retrievers"), "bonus", candidate.bonus))
     if not alone:
-        parts += [Part(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
+        parts += [ScorePart(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
     if candidate.rerank is not None:
-        parts.append(Part(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
+        parts.append(ScorePart(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
     return parts
 
 
-def _draw_bar(part: Part, largest: float, axis: float) -> Part:
+def _draw_bar(part: ScorePart, largest: float, axis: float) -> ScorePart:
     width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
     return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

@@ -21,7 +21,7 @@ from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
 from retrieval.index.embedders.session import (
-    OpenedInProcess,
+    PerProcessModel,
     build_model_inputs,
     open_session,
     read_input_types,
@@ -40,7 +40,7 @@ MAX_TOKENS = 512
 RETRIED_AFTER_SECONDS = 60.0
 
 
-class CrossEncoder(OpenedInProcess, Reranker):
+class CrossEncoder(PerProcessModel, Reranker):
     """A reranker that runs a cross encoder in this process. It is safe for threads and forks.
 
     ``model`` is a folder with an ONNX file, or a name on the Hugging Face hub. Raises: ImproperlyConfigured for an
@@ -58,7 +58,7 @@ class CrossEncoder(OpenedInProcess, Reranker):
             _read_model_folder(self._folder)
         elif model.startswith(("/", ".", "~")):
             raise ImproperlyConfigured(f"There is no folder {model} with a cross encoder.")
-        OpenedInProcess.__init__(self)
+        PerProcessModel.__init__(self)
         self._problem: tuple[float, str] | None = None
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:

@@ -55,7 +55,7 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
     standard deviation of the candidates' scores, z the z-score of the reranker's score (the lowest z if it is missing).
     """
     if settings.rerank_weight is None:
-        return _rerank_alone(fused, settings, judged)
+        return _order_by_reranker(fused, settings, judged)
     head = fused[: settings.rerank_depth]
     known = compute_z_scores({chunk.chunk_id: judged[chunk.chunk_id] for chunk in head if chunk.chunk_id in judged})
     lowest = min(known.values(), default=0.0)
@@ -76,7 +76,7 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
     return _order(reranked)
 
 
-def _rerank_alone(
+def _order_by_reranker(
     fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]
 ) -> list[Candidate]:
     first, rest = [], []

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from core.breaker import Breaker, Open
+from core.breaker import Breaker, BreakerOpen
 from core.model_server import ModelServer, ServerFailed, parse_url
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders.session import replace_surrogates
@@ -67,7 +67,7 @@ class HttpReranker(Reranker):
             with self._breaker.call(RerankFailed):
                 texts = load_chunk_texts(chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
-        except Open as error:
+        except BreakerOpen as error:
             raise RerankFailed(str(error)) from None
         return dict(zip(texts, scores, strict=True))
 

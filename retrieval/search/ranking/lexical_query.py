@@ -24,12 +24,12 @@ from retrieval.search.understanding.vocabulary import (
 )
 from retrieval.text.terms import (
     DIMENSIONS,
+    add_identifier_parts,
     compute_inverse_document_frequency,
     compute_lexeme_dimension,
-    expand_identifiers,
     list_spellings,
 )
-from retrieval.types import ANYBODY, Reader, StoredChunk
+from retrieval.types import ANYBODY, ReaderRights, StoredChunk
 
 # A quoted phrase matches neighbouring words of one field. An identifier matches whole or in parts.
 
@@ -150,9 +150,9 @@ class _Formula:
 
         A score is at most the sum of the ``bound`` of each term in the passage.
         """
-        return self._build_from(0, needed, False)
+        return self._build_rest_of_query(0, needed, False)
 
-    def _build_from(self, place: int, needed: float, is_candidate: bool) -> str | None:
+    def _build_rest_of_query(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return the part of the tsquery that covers the terms from index ``place`` on.
 
         These terms must add ``needed`` to the score. If ``is_candidate`` is true, the passage has an earlier term that
@@ -165,8 +165,8 @@ class _Formula:
         term = self._terms[place]
         if term.common and not is_candidate:
             return None
-        held = self._build_from(place + 1, needed - term.bound, True)
-        lacking = self._build_from(place + 1, needed, is_candidate)
+        held = self._build_rest_of_query(place + 1, needed - term.bound, True)
+        lacking = self._build_rest_of_query(place + 1, needed, is_candidate)
         if held is None or lacking == "":
             return lacking
         self._left -= 1
@@ -233,7 +233,7 @@ class LexicalQuery:
     def tsquery(self) -> str:
         return join_with_and([" | ".join(quote_lexeme(lexeme) for lexeme in self.matching), self.constraint])
 
-    def is_for(self, chunk: StoredChunk) -> bool:
+    def can_match_chunk(self, chunk: StoredChunk) -> bool:
         pk = chunk.collection_id
         return pk in self.collections and (pk not in self.mixed or chunk.configuration == self.configuration)
 
@@ -250,19 +250,19 @@ class LexicalQuery:
         ]
 
     @property
-    def worth(self) -> Mapping[str, float]:
-        worth = dict(self.idf)
+    def lexeme_weights(self) -> Mapping[str, float]:
+        weights = dict(self.idf)
         for expansions in self.expansions.values():
             for expansion in expansions:
-                worth[expansion.lexeme] = max(expansion.weight, worth.get(expansion.lexeme, 0.0))
-        return worth
+                weights[expansion.lexeme] = max(expansion.weight, weights.get(expansion.lexeme, 0.0))
+        return weights
 
 
 def build_queries(
     question: str,
     collection_ids: Sequence[int],
     *,
-    readers: Sequence[Reader] = (ANYBODY,),
+    readers: Sequence[ReaderRights] = (ANYBODY,),
     fuzzy: bool = True,
 ) -> list[LexicalQuery]:
     """Return one query for each text-search configuration (language) of the collections; none if no word can match.
@@ -274,7 +274,7 @@ def build_queries(
     collections = group_by_configuration(collection_ids)
     if not collections:
         return []
-    spoken = expand_identifiers(parsed.text)
+    spoken = add_identifier_parts(parsed.text)
     lexemes = {configuration: found for (configuration, _), found in read_lexemes([spoken], list(collections)).items()}
     passages = count_passages_in(collection_ids)
     frequencies = read_document_frequencies(
@@ -282,7 +282,7 @@ def build_queries(
     )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
-        unknown = find_unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
+        unknown = find_unknown_terms(add_identifier_parts(parsed.unquoted), list(collections), frequencies)
     constraints = build_constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():

@@ -25,7 +25,7 @@ from retrieval.search.ranking.lexical_query import (
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.ranking.tsquery import MatchesTsQuery, join_with_and
-from retrieval.text.terms import SYMBOL, compute_lexeme_dimension, expand_identifiers
+from retrieval.text.terms import SYMBOL, add_identifier_parts, compute_lexeme_dimension
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[st
         "pk", "configuration", "collection__text_search_configuration"
     )
     configuration_of = {pk: own or common for pk, own, common in rows}
-    words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
+    words = {add_identifier_parts(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
     lexemes = read_lexemes(sorted(words), sorted(set(configuration_of.values())))
     return {
         pk: tuple(
             match.span()
             for match in _WORD.finditer(texts[pk])
-            if not wanted[pk].isdisjoint(lexemes[configuration, expand_identifiers(match.group())])
+            if not wanted[pk].isdisjoint(lexemes[configuration, add_identifier_parts(match.group())])
         )
         for pk, configuration in configuration_of.items()
     }
@@ -98,7 +98,9 @@ class LexemeWeights:
 def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
     """Return the BM25 weights of the query's lexemes in the chunks with the query's configuration."""
     sent = {
-        pk: chunk.term_weights for pk, chunk in stored.items() if chunk.term_weights is not None and query.is_for(chunk)
+        pk: chunk.term_weights
+        for pk, chunk in stored.items()
+        if chunk.term_weights is not None and query.can_match_chunk(chunk)
     }
     if not sent:
         return LexemeWeights([], {})
@@ -109,8 +111,8 @@ def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) 
         [np.frombuffer(each, ">f4", length, _HEADER_BYTES + 4 * length) for each, length in entries]
     )
     rows = np.repeat(np.arange(len(sent)), lengths)
-    held, worth = {}, query.worth
-    for lexeme in sorted(worth, key=lambda lexeme: (-worth[lexeme], lexeme)):
+    held, of_query = {}, query.lexeme_weights
+    for lexeme in sorted(of_query, key=lambda lexeme: (-of_query[lexeme], lexeme)):
         found = np.flatnonzero(places == compute_lexeme_dimension(lexeme) - 1)
         held[lexeme] = np.zeros(len(sent), np.float32)
         held[lexeme][rows[found]] = weights[found]

@@ -37,7 +37,7 @@ class Strengths:
     shares: Mapping[int, float]
     languages: Mapping[int, str]
 
-    def is_foreign(self, candidate: Candidate) -> bool:
+    def is_in_other_language(self, candidate: Candidate) -> bool:
         """Return whether the passage's language differs from the question's; False if either is unknown."""
         found = self.languages.get(candidate.chunk_id, "")
         return bool(found and self.language) and found != self.language
@@ -49,7 +49,7 @@ class Strengths:
     def measure(self, candidate: Candidate) -> float:
         closeness = self.measure_closeness(candidate)
         strength = closeness + self.shares.get(candidate.chunk_id, 0.0)
-        if self.calibration.across_languages and self.is_foreign(candidate):
+        if self.calibration.across_languages and self.is_in_other_language(candidate):
             return max(strength, ACROSS_LANGUAGES * closeness)
         return strength
 
@@ -59,7 +59,7 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
 
     Passages with a boost are not moved.
     """
-    foreign = [each for each in ranked if strengths.is_foreign(each) and not each.boosts]
+    foreign = [each for each in ranked if strengths.is_in_other_language(each) and not each.boosts]
     closest = max(map(strengths.measure_closeness, foreign), default=math.inf)
     own = [
         each.score

@@ -86,7 +86,7 @@ def _wait_for(retriever: Retriever, running: deadline.Stage[RetrieverResult] | N
 def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     started = time.perf_counter()
 
-    def trace(status: StageStatus, **more: Any) -> RetrieverTrace:
+    def build_trace(status: StageStatus, **more: Any) -> RetrieverTrace:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         return RetrieverTrace(ranker.retriever, status, milliseconds=milliseconds, **more)
 
@@ -96,14 +96,14 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
             annotate(returned=len(ranking.chunks))
         stored = _read_ranked_chunks(ranker, ranking, plan)
     except RetrieverFailed as error:
-        return RetrieverResult(trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
+        return RetrieverResult(build_trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
     except Exception as error:
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
-        return RetrieverResult(trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
+        return RetrieverResult(build_trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))
     finally:
         release_connections()
     returned, unknown = len(ranking.chunks), ranking.unknown_words
-    answered = trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
+    answered = build_trace(StageStatus.OK, returned=returned, expansions=ranking.expansions, unknown_words=unknown)
     return RetrieverResult(answered, ranking, ranker, stored=stored)
 
 

@@ -66,7 +66,7 @@ class VectorRanker(Ranker):
     def _find_nearest(self, query: str, depth: int) -> list[tuple[int, float]]:
         embedder, collections = self._embedder, list(self._filters.collections)
         passing, values = build_document_condition(self._filters)
-        meeting, demanded = build_chunk_condition(self._parsed, collections)
+        meeting, demanded = build_chunk_condition(self._parsed_question, collections)
         source = (
             f"FROM retrieval_chunkembedding WHERE embedder_id = {embedder.pk:d} "
             f"AND collection_id = ANY(%s::bigint[]){passing}{meeting}"
@@ -105,13 +105,13 @@ class VectorRanker(Ranker):
             raise RetrieverFailed(str(error)) from error
 
     @cached_property
-    def _parsed(self) -> ParsedQuestion:
+    def _parsed_question(self) -> ParsedQuestion:
         return parse_question(self._question)
 
     @cached_property
     def _query(self) -> HalfVector:
         try:
-            return HalfVector(encode_query(self._parsed.text))
+            return HalfVector(encode_query(self._parsed_question.text))
         except RagsiteError as error:
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 

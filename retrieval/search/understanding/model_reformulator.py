@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from core.breaker import Breaker, Open
+from core.breaker import Breaker, BreakerOpen
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.metrics import REFORMULATION_FAILURES
@@ -56,7 +56,7 @@ class ModelReformulator:
             query = _read_query(answer, question)
             if "://" in query and "://" not in question:
                 raise ModelFailed("The model wrote an address that nobody asked for.")
-        except (Open, ModelFailed) as error:
+        except (BreakerOpen, ModelFailed) as error:
             REFORMULATION_FAILURES.inc()
             logger.warning("%s did not reformulate a question: %s", self._model.name, error)
             return Reformulation(question, changed=False, reason="", by=self._model.name, notice=str(error))

@@ -17,7 +17,7 @@ _CAMEL = re.compile(r"(?<![^\W_])[a-z]+(?:[A-Z][a-z]+)+(?![^\W_])")
 _EXPLETIVE = re.compile(fill_in(r"\b<not_pointing>\b", "questions"), re.IGNORECASE)
 
 
-def add_earlier_code(question: str, history: Sequence[Turn]) -> str:
+def add_identifier_from_history(question: str, history: Sequence[Turn]) -> str:
     """Put the code (or camelCase name) of an earlier question before a question that refers to it by a pronoun.
 
     The question is unchanged if it has a code itself.
@@ -32,7 +32,7 @@ def add_earlier_code(question: str, history: Sequence[Turn]) -> str:
     return question
 
 
-def remove_earlier_code(question: str) -> str:
+def remove_identifier_from_history(question: str) -> str:
     name, mark, rest = question.partition(": ")
     return rest if mark and find_codes_and_names(name) == [name] else question
 

@@ -205,7 +205,7 @@ def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
             if any(token.is_protected or not token.is_word for token in span):
                 break
             code = _join("".join(token.text for token in span))
-            if _is_code(code) and (last == first + 1 or all(map(_is_part, span))):
+            if _is_code(code) and (last == first + 1 or all(map(_is_part_of_code, span))):
                 spans[span[0].start, span[-1].end] = code
     return spans
 
@@ -226,7 +226,7 @@ def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
     return [each for each in replacements if question[each.start : each.end] != each.text]
 
 
-def _is_part(token: Token) -> bool:
+def _is_part_of_code(token: Token) -> bool:
     return len(token.text) <= _LONGEST_PART_OF_CODE and token.text.isalnum() and token.text not in _SMALL_WORDS
 
 

@@ -30,8 +30,8 @@ from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import build_readable_condition
 from retrieval.search.ranking.tsquery import quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
-from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
-from retrieval.types import ANYBODY, Reader
+from retrieval.text.terms import add_identifier_parts, compute_inverse_document_frequency, find_identifiers
+from retrieval.types import ANYBODY, ReaderRights
 
 # Longer terms are not compared, because edit distances are stored in eight bits.
 LONGEST_TERM = 64
@@ -74,7 +74,7 @@ LONGEST_ENDING = 4
 MOST_TERMS = 8
 
 
-def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) -> QuerySet[Chunk]:
+def filter_seen_chunks(collections: Sequence[int], readers: Sequence[ReaderRights]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
     return (
         chunks.filter(document__in=Document.objects.filter(build_readable_condition(readers)).order_by())
@@ -83,7 +83,9 @@ def filter_seen_chunks(collections: Sequence[int], readers: Sequence[Reader]) ->
     )
 
 
-def filter_visible_lexemes(lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]) -> set[str]:
+def filter_visible_lexemes(
+    lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[ReaderRights]
+) -> set[str]:
     named = sorted(lexemes)
     if not readers or not named:
         return set(named)
@@ -142,7 +144,7 @@ def find_similar_lexemes(
     collections: Sequence[int],
     searched: Sequence[int],
     passages: int,
-    readers: Sequence[Reader] = (ANYBODY,),
+    readers: Sequence[ReaderRights] = (ANYBODY,),
 ) -> tuple[Expansion, ...]:
     """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
 
@@ -202,7 +204,7 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
 
 
 def read_document_frequencies(
-    lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[Reader]
+    lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[ReaderRights]
 ) -> dict[str, int]:
     """Return the number of passages with each lexeme that the ``readers`` may see; other lexemes are missing."""
     frequencies = read_frequencies(collections, lexemes)
@@ -236,7 +238,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 class CollectionVocabulary:
     """The words in these collections, without documents that are hidden from the readers."""
 
-    def __init__(self, collections: Sequence[int], readers: Sequence[Reader] = (ANYBODY,)) -> None:
+    def __init__(self, collections: Sequence[int], readers: Sequence[ReaderRights] = (ANYBODY,)) -> None:
         self._collections = list(collections)
         self._readers = readers
 
@@ -246,7 +248,7 @@ class CollectionVocabulary:
 
     def find_unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
-        spoken = expand_identifiers(text)
+        spoken = add_identifier_parts(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
         known = read_document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):

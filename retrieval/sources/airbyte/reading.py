@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from retrieval.models import ReadingState, RegisteredConnector
-from retrieval.sources.airbyte.state_messages import KnownState, Snapshot, StateMessage, write_state
+from retrieval.sources.airbyte.state_messages import Snapshot, StateCollector, StateMessage, write_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
 # A STATE is not kept if a newer one follows within this many items.
@@ -46,7 +46,7 @@ class Reading:
             self._began_run, self.state = stored.began_run, stored.messages
         elif stored is not None and not _is_due(stored, days or DAYS_BETWEEN_FULL):
             self.is_full, self.state = False, stored.messages
-        self._known = KnownState(self.state, self._incremental)
+        self._known = StateCollector(self.state, self._incremental)
         self._checkpoints: list[tuple[int, Snapshot]] = []
         self._stored = -1
 
@@ -79,7 +79,7 @@ class Reading:
             return True
         return self.is_full and last_run < self._began_run
 
-    def store(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
+    def store_state(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
         """Store the connector's newest STATE message whose items are all saved, so that the next run continues there.
 
         - ``saved``: this many items are saved, from the first one on.

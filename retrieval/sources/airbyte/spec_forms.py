@@ -24,7 +24,7 @@ _ABSENT = object()
 Schema = Mapping[str, Any]
 
 
-class SecretArea(forms.Textarea):
+class SecretTextarea(forms.Textarea):
     def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
         return super().get_context(name, None, attrs)
 
@@ -138,7 +138,7 @@ def _build_field(schema: Schema, label: str, *, is_required: bool) -> forms.Fiel
         field: forms.Field = SecretField(label=label, help_text=f"{said} {_SECRET_HELP}".strip())
         field.validators = [MaxLengthValidator(_LONGEST_SECRET)]
         if schema.get("multiline"):
-            field.widget = SecretArea(attrs={"rows": 4, "autocomplete": "off"})
+            field.widget = SecretTextarea(attrs={"rows": 4, "autocomplete": "off"})
         return field
     shared: dict[str, Any] = {
         "label": label,

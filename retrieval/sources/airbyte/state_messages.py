@@ -23,7 +23,7 @@ class StateMessage:
     content: Mapping[str, Any]
 
 
-class KnownState:
+class StateCollector:
     """Collects a connector's last STATE messages about ``streams``, for its next call."""
 
     def __init__(self, stored: str, streams: Collection[str]) -> None:

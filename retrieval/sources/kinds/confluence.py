@@ -15,8 +15,8 @@ from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, build_page
 from retrieval.sources.network import Client, check_page_is_new
 from retrieval.sources.options import Account, AddressField, Options
-from retrieval.sources.protocol import Fetched, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
-from retrieval.sources.reader_names import TakesReaders
+from retrieval.sources.protocol import FetchedItem, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
+from retrieval.sources.reader_names import ReadersBySourceForm
 
 _LIMITS = "restrictions.read.restrictions"
 _EXPANDED = "version," + ",".join(
@@ -26,7 +26,7 @@ _MEMBERS_A_PAGE = 200
 _MOST_MEMBERS = 10_000
 
 
-class ConfluenceOptions(TakesReaders, Options, Account):
+class ConfluenceOptions(ReadersBySourceForm, Options, Account):
     url = AddressField(
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
     )
@@ -170,7 +170,7 @@ class ConfluenceConnector(WikiConnector):
         except SourceRefused as error:
             return self._ask(bare), str(error)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
         if not answer.get("results"):
             raise ItemGone(item.name)

@@ -39,7 +39,7 @@ from retrieval.sources.airbyte.streams import (
     drop_options_of_unchosen_streams,
     find_stream,
     is_deleted,
-    list_chosen,
+    list_chosen_streams,
     read_stream_name,
     select_stream_options,
 )
@@ -47,7 +47,7 @@ from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.options import LinesField, SecretField
 from retrieval.sources.protocol import (
     Connector,
-    Fetched,
+    FetchedItem,
     ItemDeleted,
     ItemReaders,
     Obstacle,
@@ -56,7 +56,7 @@ from retrieval.sources.protocol import (
     SourceUnavailable,
     TimeIsUp,
 )
-from retrieval.sources.reader_names import TakesReaders
+from retrieval.sources.reader_names import ReadersBySourceForm
 
 SAMPLES = 3
 MOST_SAMPLES = 9
@@ -97,7 +97,7 @@ class ConnectorOptions(forms.Form):
                 self.add_error(name, ValidationError(_t("This field is required.")))
         if "full_days" in self.fields and "full_days" not in self.errors:
             cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
-        for name in list_chosen(cleaned):
+        for name in list_chosen_streams(cleaned):
             given = select_stream_options(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
@@ -192,7 +192,7 @@ def list_usable_connectors(user: AnyUser, name: str = "") -> list[RegisteredConn
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ItemRange:
     item: RemoteItem
     start: int
     length: int
@@ -216,15 +216,15 @@ class ConnectorSource(Connector):
         return []
 
     @classmethod
-    def form_for(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
+    def get_form_class(cls, options: Mapping[str, Any], found: Mapping[str, Any]) -> type[forms.Form]:
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         spec = chosen.spec if chosen is not None else {}
         shown = forms.CharField(label=_("Connector"), initial=options.get("connector"), disabled=True)
         fields: dict[str, Any] = {"connector": shown, **build_fields(spec)}
         groups = []
         if found.get("streams"):
-            fields |= _build_stream_fields(found, list_chosen(options)) | TakesReaders.base_fields
-            for name in list_chosen(options):
+            fields |= _build_stream_fields(found, list_chosen_streams(options)) | ReadersBySourceForm.base_fields
+            for name in list_chosen_streams(options):
                 stream = find_stream(found, name)
                 own = add_prefix(name, {**_build_mapping_fields(stream), **build_change_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
@@ -251,7 +251,7 @@ class ConnectorSource(Connector):
         self._calls = ConnectorCalls(chosen, config, secrets)
         self._setup = partial(hash_setup, chosen, config)
         self._streams: dict[str, ChosenStream] = {}
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _ItemRange] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
 
     def __exit__(self, *error: object) -> None:
@@ -273,7 +273,7 @@ class ConnectorSource(Connector):
             Source.objects.filter(pk=self.number).update(found=found)
         else:
             found = Source.objects.values_list("found", flat=True).get(pk=self.number)
-        names = list_chosen(self.options)
+        names = list_chosen_streams(self.options)
         if not names and self.is_preview:
             total = len(found["streams"])
             said = ngettext("The settings work. There is %d stream.", "The settings work. There are %d streams.", total)
@@ -326,17 +326,17 @@ class ConnectorSource(Connector):
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:
-            self._reading.store(saved, is_all=is_all, is_complete=self.broke_off is None)
+            self._reading.store_state(saved, is_all=is_all, is_complete=self.broke_off is None)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         place = self._places[item.key]
         self._file.seek(place.start)
         kept = json.loads(self._file.read(place.length))
         if kept["is_deleted"]:
             raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
-            return Fetched(None, reason=_t("the fields of its text are empty"))
-        return Fetched(self._build_file(kept), metadata=kept["metadata"])
+            return FetchedItem(None, reason=_t("the fields of its text are empty"))
+        return FetchedItem(self._build_file(kept), metadata=kept["metadata"])
 
     def _store_record(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
         options = stream.options
@@ -366,7 +366,7 @@ class ConnectorSource(Connector):
         )
         fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
-        self._places[key] = _Place(item, start, len(line))
+        self._places[key] = _ItemRange(item, start, len(line))
         if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):
             body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
             shown = strip_tags(body) if kept["format"] == "html" else body

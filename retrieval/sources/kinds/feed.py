@@ -16,7 +16,7 @@ from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.network import HttpConnector, check_listing_response, join_address
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
-    Fetched,
+    FetchedItem,
     ItemGone,
     RemoteItem,
     SourceRefused,
@@ -42,7 +42,7 @@ class FeedConnector(HttpConnector):
     # A feed lists only its newest entries, so a missing entry is not deleted.
     lists_everything = False
 
-    _entries: dict[str, Fetched]
+    _entries: dict[str, FetchedItem]
 
     def list_items(self) -> Iterator[RemoteItem]:
         import feedparser
@@ -72,7 +72,7 @@ class FeedConnector(HttpConnector):
             fingerprint = hashlib.sha256(told.encode()).hexdigest()
             yield RemoteItem(key, f"{slugify(title)[:100] or 'entry'}.html", fingerprint, url=link, title=title)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
         if self.options.get("content") == "entry" or not item.url:
             return self._entries[item.key]
         try:

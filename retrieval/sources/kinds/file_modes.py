@@ -18,7 +18,7 @@ _ACCESS_LISTS = {"system.posix_acl_access", "system.nfs4_acl", "system.richacl"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Admitted:
+class _PermittedReaders:
     """The ids of the groups and accounts that a file's permission bits allow to read."""
 
     groups: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class FileModes:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders: dict[Path, _Admitted] = {}
+        self._folders: dict[Path, _PermittedReaders] = {}
         self._groups_of: dict[int, frozenset[int]] = {}
 
     def find_readers(self, path: Path, status: os.stat_result) -> ItemReaders:
@@ -51,7 +51,7 @@ class FileModes:
             admitted.is_everybody,
         )
 
-    def _find_admitted(self, path: Path, status: os.stat_result) -> _Admitted:
+    def _find_admitted(self, path: Path, status: os.stat_result) -> _PermittedReaders:
         admitted = _read_mode(path, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
         for folder in path.parents:
             admitted = self._intersect(admitted, self._read_folder(folder))
@@ -59,30 +59,30 @@ class FileModes:
                 break
         return admitted
 
-    def _read_folder(self, folder: Path) -> _Admitted:
+    def _read_folder(self, folder: Path) -> _PermittedReaders:
         if folder not in self._folders:
             bits = (stat.S_IXUSR, stat.S_IXGRP, stat.S_IXOTH)
             self._folders[folder] = _read_mode(folder, folder.stat(), bits)
         return self._folders[folder]
 
-    def _intersect(self, one: _Admitted, other: _Admitted) -> _Admitted:
+    def _intersect(self, one: _PermittedReaders, other: _PermittedReaders) -> _PermittedReaders:
         has_access_list = one.has_access_list or other.has_access_list
         users = {user for user in one.users | other.users if self._admits(one, user) and self._admits(other, user)}
         groups = one.groups & other.groups
         if one.is_everybody or other.is_everybody:
             groups = (other if one.is_everybody else one).groups
         is_everybody = one.is_everybody and other.is_everybody
-        return _Admitted(groups, frozenset(users), is_everybody, has_access_list)
+        return _PermittedReaders(groups, frozenset(users), is_everybody, has_access_list)
 
-    def _admits(self, admitted: _Admitted, user: int) -> bool:
+    def _admits(self, admitted: _PermittedReaders, user: int) -> bool:
         if user not in self._groups_of:
             self._groups_of[user] = _list_groups(user)
         return admitted.is_everybody or user in admitted.users or bool(admitted.groups & self._groups_of[user])
 
 
-def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -> _Admitted:
+def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -> _PermittedReaders:
     of_owner, of_group, of_others = (bool(status.st_mode & bit) for bit in bits)
-    return _Admitted(
+    return _PermittedReaders(
         groups=frozenset([status.st_gid] if of_group else []),
         # Root owns many files of other people.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),

@@ -22,9 +22,9 @@ from retrieval.sources.network import (
     read_fetched,
     read_text,
 )
-from retrieval.sources.options import Account, AddressField, Options, Readable, SecretField
-from retrieval.sources.protocol import Fetched, RemoteItem, SourceUnavailable
-from retrieval.sources.reader_names import TakesReaders
+from retrieval.sources.options import Account, AddressField, BaseUrlForm, Options, SecretField
+from retrieval.sources.protocol import FetchedItem, RemoteItem, SourceUnavailable
+from retrieval.sources.reader_names import ReadersBySourceForm
 
 # Servers refuse to list all levels at once.
 _ONE_LEVEL = {"Depth": "1", "Content-Type": "application/xml"}
@@ -34,7 +34,7 @@ _WANTED = (
 )
 
 
-class WebDavOptions(TakesReaders, Options, Account):
+class WebDavOptions(ReadersBySourceForm, Options, Account):
     url = AddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )
@@ -84,7 +84,7 @@ def _read_path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-class S3Options(Options, Readable):
+class S3Options(Options, BaseUrlForm):
     endpoint = AddressField(
         label=_("Server"),
         help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or the address of a MinIO or Ceph server."),
@@ -131,7 +131,7 @@ class S3Connector(HttpConnector):
             check_page_is_new(seen, [key for key, _entry in keys_and_entries])
             query["continuation-token"] = read_text(page, "NextContinuationToken")
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
         return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:

@@ -23,10 +23,10 @@ from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.network import Client, check_listing_response
-from retrieval.sources.options import Account, AddressField, Options, Readable
+from retrieval.sources.options import Account, AddressField, BaseUrlForm, Options
 from retrieval.sources.protocol import (
     Connector,
-    Fetched,
+    FetchedItem,
     ItemFailed,
     ItemGone,
     ItemRejected,
@@ -35,7 +35,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.sources.reader_names import TakesReaders
+from retrieval.sources.reader_names import ReadersBySourceForm
 
 
 def resolve_allowed_folder(path: str) -> Path:
@@ -63,7 +63,7 @@ class FolderPathField(forms.CharField):
         return str(folder)
 
 
-class FolderOptions(TakesReaders, Options, Readable):
+class FolderOptions(ReadersBySourceForm, Options, BaseUrlForm):
     path = FolderPathField(
         label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
     )
@@ -98,14 +98,14 @@ class FolderConnector(Connector):
             fingerprint = f"{status.st_mtime_ns}-{status.st_size}"
             yield RemoteItem(name, name, fingerprint, self.build_address(name), readers=readers)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         root = resolve_allowed_folder(self.options["path"])
         path = root / item.key
         try:
             check_size(item.name, path.stat().st_size)
             if not path.resolve().is_relative_to(root):
                 raise ItemGone(item.name)
-            return Fetched(path.read_bytes())
+            return FetchedItem(path.read_bytes())
         except DocumentRejected as error:
             raise ItemRejected(str(error)) from error
         except FileNotFoundError as error:
@@ -151,7 +151,7 @@ class RepositoryField(FolderPathField):
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 
 
-class GitOptions(Options, Account, Readable):
+class GitOptions(Options, Account, BaseUrlForm):
     repository = RepositoryField(
         label=_("Repository"), max_length=1000, help_text=_("An https address, or a folder within SOURCE_FOLDERS.")
     )
@@ -205,13 +205,13 @@ class GitConnector(Connector):
                 self._submodules |= {name} if is_submodule else set()
                 yield RemoteItem(name, name, entry.sha.decode(), self.build_address(name))
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         if item.name in self._submodules:
-            return Fetched(None, reason=_t("a submodule: add its repository as a source of its own"))
+            return FetchedItem(None, reason=_t("a submodule: add its repository as a source of its own"))
         try:
             blob = self._repository[item.fingerprint.encode()]
             check_size(item.name, blob.raw_length())
-            return Fetched(blob.data)
+            return FetchedItem(blob.data)
         except KeyError as error:
             raise ItemGone(item.name) from error
         except DocumentRejected as error:

@@ -19,7 +19,7 @@ from retrieval.sources.network import resolve_host
 from retrieval.sources.options import Account, Options, check_server
 from retrieval.sources.protocol import (
     Connector,
-    Fetched,
+    FetchedItem,
     ItemGone,
     ItemRejected,
     RemoteItem,
@@ -94,7 +94,7 @@ class MailboxConnector(Connector):
                 # A message never changes, so its size is enough as a fingerprint.
                 yield RemoteItem(f"{folder}:{uid}", f"{folder}-{uid}.eml", size[1].decode() if size else uid)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         if item.fingerprint.isdecimal() and int(item.fingerprint) > settings.DOCUMENT_MAX_BYTES:
             raise ItemRejected(
                 _t("%(name)s is larger than %(limit)d MiB.")
@@ -102,7 +102,7 @@ class MailboxConnector(Connector):
             )
         for part in self._run_command("FETCH", item.key.rpartition(":")[2], "(BODY.PEEK[])"):
             if isinstance(part, tuple):
-                return Fetched(part[1])
+                return FetchedItem(part[1])
         raise ItemGone(item.name)
 
     def _open_mailbox(self) -> _Connection:

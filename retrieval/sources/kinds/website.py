@@ -37,7 +37,7 @@ from retrieval.sources.network import (
 )
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
-    Fetched,
+    FetchedItem,
     ItemFailed,
     RemoteItem,
     SourceRefused,
@@ -210,13 +210,13 @@ class WebsiteConnector(HttpConnector):
         for url in self._read_sitemaps():
             yield self._build_item(url, depth=0)
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched | None:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
         if not self._is_on_site(item.key):
-            return Fetched(None, reason=_t("it is a page of another site"))
+            return FetchedItem(None, reason=_t("it is a page of another site"))
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
                 raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
-            return Fetched(None, reason=_t("the robots.txt of the site forbids reading it"))
+            return FetchedItem(None, reason=_t("the robots.txt of the site forbids reading it"))
         response = self._answers.pop(item.key, None) or self._request(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
             target = join_address(response.url, response.headers["location"])
@@ -236,27 +236,27 @@ class WebsiteConnector(HttpConnector):
         if media_type in HTML_TYPES:
             return self._read_page(item, name, response, robots)
         if media_type.startswith(_NO_DOCUMENTS):
-            return Fetched(None, validators=response.validators)
+            return FetchedItem(None, validators=response.validators)
         if not robots.is_indexed:
-            return Fetched(None, validators=response.validators, reason=_t("it asks not to be read (noindex)"))
-        return Fetched(response.text_body, name=name, validators=response.validators)
+            return FetchedItem(None, validators=response.validators, reason=_t("it asks not to be read (noindex)"))
+        return FetchedItem(response.text_body, name=name, validators=response.validators)
 
-    def _follow_redirect(self, item: RemoteItem, target: str) -> Fetched:
+    def _follow_redirect(self, item: RemoteItem, target: str) -> FetchedItem:
         if item.is_entry:
             self._hosts.add(urlsplit(target).netloc.removeprefix("www."))
         if not self._is_on_site(target):
-            return Fetched(None, reason=_t("it leads to another site, %s") % target)
+            return FetchedItem(None, reason=_t("it leads to another site, %s") % target)
         url = normalise_address(target)
         ways = (value for name, value in parse_qsl(urlsplit(url).query) if _WAY_BACK.match(name))
         if urlsplit(item.key).path in [urlsplit(way).path for way in ways]:
-            return Fetched(None, reason=_t("it asks to sign in or to consent first, at %s") % url)
+            return FetchedItem(None, reason=_t("it asks to sign in or to consent first, at %s") % url)
         trail = (*self._trails.get(item.key, ()), item.key)
         if url in trail or len(trail) > MOST_REDIRECTS:
             raise ItemFailed(_t("%s redirects too many times.") % item.key)
         self._trails[url] = trail
-        return Fetched(None, links=(self._build_item(url, item.depth, is_entry=item.is_entry),))
+        return FetchedItem(None, links=(self._build_item(url, item.depth, is_entry=item.is_entry),))
 
-    def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> Fetched:
+    def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> FetchedItem:
         page = PageLinks(response.body, response.charset)
         page.read_refresh(response.headers.get("refresh", ""))
         base = page.resolve_base(response)
@@ -265,7 +265,7 @@ class WebsiteConnector(HttpConnector):
         is_other = canonical.partition(":")[2] not in ("", item.key.partition(":")[2])
         if is_other and self._has_original(canonical, page):
             reason = _t("it says the same as %s, its original") % canonical
-            return Fetched(None, links=(self._build_item(canonical, item.depth),), reason=reason)
+            return FetchedItem(None, links=(self._build_item(canonical, item.depth),), reason=reason)
         refresh = self._resolve_local_link(base, page.refresh) if page.refresh else ""
         if refresh not in ("", item.key):
             if not page.refresh_seconds:
@@ -281,7 +281,7 @@ class WebsiteConnector(HttpConnector):
         is_document = is_indexed and not page.frames
         reason = "" if is_indexed else _t("it asks not to be read (noindex)")
         body = response.text_body if is_document else None
-        return Fetched(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
+        return FetchedItem(body, name=name, validators=response.validators, links=tuple(links), reason=reason)
 
     def _resolve_local_link(self, base: str, link: str) -> str:
         with suppress(ItemFailed):

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.sources.network import Client, HttpConnector, check_listing_response, check_page_is_new
 from retrieval.sources.options import Account, AddressField, Options
 from retrieval.sources.protocol import (
-    Fetched,
+    FetchedItem,
     ItemFailed,
     ItemGone,
     RemoteItem,
@@ -50,12 +50,12 @@ class WikiConnector(HttpConnector):
             raise SourceUnavailable(_t("%s does not answer in JSON.") % url) from error
 
 
-def build_page(title: str, body: str) -> Fetched:
+def build_page(title: str, body: str) -> FetchedItem:
     page = (
         f'<html><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
-    return Fetched(page.encode())
+    return FetchedItem(page.encode())
 
 
 _JSON = {"format": "json", "formatversion": "2"}
@@ -109,7 +109,7 @@ class MediaWikiConnector(WikiConnector):
                 return
             check_page_is_new(seen, [str(page["pageid"]) for page in answer.get("query", {}).get("pages", [])])
 
-    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> Fetched:
+    def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         query = {**_JSON, "action": "parse", "pageid": item.key, "prop": "text", "disableeditsection": "1"}
         answer = self._ask(self._address, query)
         if error := answer.get("error"):

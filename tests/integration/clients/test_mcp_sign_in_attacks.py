@@ -260,7 +260,7 @@ def test_programs_that_are_let_in_by_none_are_forgotten(site, client_id, person)
         "UPDATE allauth_idp_oidc_client SET created_at = now() - interval '25 hours' WHERE id <> %s",
         fresh,
     )
-    command = "from core.job_queue import sweep_all; sweep_all()"
+    command = "from core.job_queue import run_job_maintenance; run_job_maintenance()"
     site.manage("shell", "-c", command)
     left = {pk for (pk,) in site.execute("SELECT id FROM allauth_idp_oidc_client")}
     assert {client_id, fresh} <= left

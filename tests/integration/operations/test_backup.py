@@ -10,7 +10,7 @@ import tarfile
 import psycopg
 import pytest
 
-from ragsite.postgres.embedded import binaries
+from ragsite.postgres.embedded import find_binaries
 from tests.support.databases import create_database, url_of
 from tests.support.site import ROOT
 
@@ -66,7 +66,7 @@ class Site:
         return [written for _, written in results]
 
     def _run(self, command):
-        path = f"{binaries()}:{os.environ['PATH']}"
+        path = f"{find_binaries()}:{os.environ['PATH']}"
         environment = {**os.environ, "DATA_DIR": str(self.data_dir), "DATABASE_URL": url_of(DATABASE), "PATH": path}
         result = subprocess.run(
             [sys.executable, *command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True,

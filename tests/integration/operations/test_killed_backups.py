@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ragsite.postgres.embedded import binaries
+from ragsite.postgres.embedded import find_binaries
 from tests.integration.operations.test_backup import DATABASE, Site
 from tests.support.databases import url_of
 from tests.support.site import ROOT, WebServer
@@ -53,7 +53,7 @@ def stopped(site, at, how, *command):
         "DJANGO_SETTINGS_MODULE": "ragsite.settings",
         "DATA_DIR": str(site.data_dir),
         "DATABASE_URL": url_of(DATABASE),
-        "PATH": f"{binaries()}:{os.environ['PATH']}",
+        "PATH": f"{find_binaries()}:{os.environ['PATH']}",
     }
     return subprocess.Popen(
         [sys.executable, "-c", STOPPED, at, how, *command], cwd=ROOT, env=environment, stdin=subprocess.PIPE,

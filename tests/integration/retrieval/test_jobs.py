@@ -102,7 +102,7 @@ def test_a_lease_holds_while_there_are_heartbeats_and_then_expires(document):
     first = lease(document)
     Document.objects.update(heartbeat_at=timezone.now() - 0.9 * Document.SILENT_AFTER)
     assert acquire_lease(Document.unfinished(), document.pk) is None
-    assert first.held().update(heartbeat_at=Now()) == 1
+    assert first.filter_by_lease().update(heartbeat_at=Now()) == 1
     silence(document)
     second = lease(document)
     assert (second.attempts, second.lease != first.lease) == (2, True)
@@ -117,7 +117,7 @@ def test_a_process_believed_dead_cannot_write_over_its_successor(document):
     assert not dead.write(title="Of the dead")
     assert not dead.end(Document.FAILED, "Of the dead")
     assert not dead.postpone("Of the dead")
-    assert dead.held().update(heartbeat_at=Now()) == 0
+    assert dead.filter_by_lease().update(heartbeat_at=Now()) == 0
     assert successor.end(Document.Status.READY)
     document.refresh_from_db()
     assert (document.status, document.error, document.title, document.lease) == ("ready", "", "", None)
@@ -268,7 +268,7 @@ def test_a_broker_that_is_away_stops_the_sweep_of_no_other_kind(document, sent, 
         raise app.connection_for_write().connection_errors[0]("nobody there")
 
     monkeypatch.setattr(job_queue, "count_queued", refuse)
-    job_queue.sweep_all()
+    job_queue.run_job_maintenance()
     assert sent == [(Draft.TASK, draft.pk)]
     assert "The jobs of Document were not swept." in caplog.text
 
@@ -337,7 +337,7 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(document, s
     Draft.objects.update(created_at=timezone.now() - LONG_AGO)
     answer = Answer.objects.create(conversation=Conversation.objects.create(), question="How heavy?")
     Answer.objects.update(created_at=timezone.now() - LONG_AGO)
-    job_queue.sweep_all()
+    job_queue.run_job_maintenance()
     assert sorted(sent) == [
         ("retrieval.tasks.ingest_document", document.pk),
         ("retrieval.tasks.resume_draft", draft.pk),
@@ -354,6 +354,6 @@ def test_one_sweep_asks_every_kind_and_one_that_fails_stops_no_other(document, s
         return whole(model)
 
     monkeypatch.setattr(job_queue, "enqueue_forgotten_jobs", failing)
-    job_queue.sweep_all()
+    job_queue.run_job_maintenance()
     assert sent == [(Draft.TASK, draft.pk)]
     assert "The jobs of Document were not swept." in caplog.text

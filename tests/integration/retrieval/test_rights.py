@@ -16,7 +16,7 @@ from retrieval.search.ranking.lexical_query import build_queries
 from retrieval.search.ranking.lexical_ranker import count_matches
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.tables.stored_tables import find_candidate_tables
-from retrieval.types import ANYBODY, Reader, SearchFilters, SearchMethod
+from retrieval.types import ANYBODY, ReaderRights, SearchFilters, SearchMethod
 from tests.support.libraries import library_of
 from tests.support.people import make_reader, make_staff, make_superuser
 
@@ -122,7 +122,7 @@ def test_who_curates_sees_all_documents(library):
 
 def test_no_condition_where_nothing_is_narrowed(library, member):
     assert build_filters(AnonymousUser()).readers == (ANYBODY,)
-    assert build_filters(member).readers == (Reader(groups=("care",)),)
+    assert build_filters(member).readers == (ReaderRights(groups=("care",)),)
     Document.objects.filter(source="closed.md").update(metadata={})
     assert build_filters(AnonymousUser()).readers == ()
     assert build_unrestricted_filters().readers == ()

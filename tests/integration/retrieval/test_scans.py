@@ -99,7 +99,7 @@ def test_a_picture_is_a_document(collection, client):
 
 
 def test_without_an_engine_the_sentence_says_what_to_install(collection, monkeypatch):
-    monkeypatch.setattr(pages, "_list_installed", lambda: ())
+    monkeypatch.setattr(pages, "_list_installed_languages", lambda: ())
     document = read(collection, "scan.pdf", scan(draw(WORDS)))
     assert document.status == Document.Status.FAILED
     assert "apt-get install tesseract-ocr" in document.error

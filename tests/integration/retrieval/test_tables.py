@@ -2,14 +2,14 @@
 
 import pytest
 
-from core.recent import Recent
+from core.recent import LruCache
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
 from retrieval.search.shown_tables import make_nearness, show_table
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import SearchFilters
 from tests.support.libraries import library_of
@@ -63,7 +63,7 @@ def test_rows_are_kept_with_their_values_and_the_places_of_their_cells(library):
 
 def test_a_look_up_names_the_passage_and_the_place_of_its_row(library):
     result = ask("How heavy is the mx2?", library)
-    assert (result.operation, texts(result)) == (Operation.LOOK_UP, [["MX-2", "5200"]])
+    assert (result.operation, texts(result)) == (TableOperation.LOOK_UP, [["MX-2", "5200"]])
     (row,) = result.rows
     passage = load_passages([row.chunk_id])[row.chunk_id]
     assert passage.start <= row.start < row.end <= passage.end
@@ -87,7 +87,7 @@ def test_figures_are_computed_over_all_rows(library):
 
 def test_rows_are_shown_where_each_word_has_a_part_but_no_value_is_asked_for(library):
     shown = ask("Of the pumps that have more weight, MX-1 or MX-2?", library)
-    assert (shown.operation, [row[0] for row in texts(shown)]) == (Operation.ROWS, ["MX-1", "MX-2"])
+    assert (shown.operation, [row[0] for row in texts(shown)]) == (TableOperation.ROWS, ["MX-1", "MX-2"])
     # Words that only name cells may occur in any text.
     assert ask("How does a pump work?", library) is None
 
@@ -131,7 +131,7 @@ def test_a_copy_of_a_document_has_its_tables(library):
 def test_a_table_that_is_read_in_pages_says_the_same(library, monkeypatch):
     monkeypatch.setattr(stored_tables, "_MOST_ROWS_READ", 1)
     monkeypatch.setattr(stored_tables, "_ROWS_OF_PAGE", 2)
-    monkeypatch.setattr(stored_tables, "_kept", Recent(1))
+    monkeypatch.setattr(stored_tables, "_kept", LruCache(1))
     assert texts(ask("How heavy is the mx2?", library)) == [["MX-2", "5200"]]
     assert texts(ask("What is the cheapest pump?", library)) == [["MX-2", "96.00", "pump"]]
 
@@ -146,7 +146,7 @@ def test_cells_that_are_not_of_their_columns_kind_are_known(collection, ingest):
 
 def test_rows_that_match_are_shown_where_no_value_is_asked_for(library):
     result = ask("pump, bronze", library)
-    assert (result.operation, result.is_computed, result.answers) == (Operation.ROWS, False, ())
+    assert (result.operation, result.is_computed, result.answers) == (TableOperation.ROWS, False, ())
     assert [cells[0] for cells in texts(result)] == ["MX-1", "MX-3"]
 
 

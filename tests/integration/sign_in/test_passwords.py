@@ -116,10 +116,10 @@ def test_what_was_typed_is_not_kept_and_what_is_old_is_forgotten(client, ada):
     assert basic(client, "ada", RIGHT).status_code == 200
     assert "secret" not in str(list(SignInCount.objects.values()))
     SignInCount.objects.update(since=timezone.now() - sign_in_limits.WINDOW)
-    assert sign_in_limits.forget_old() == 3
+    assert sign_in_limits.delete_expired_counts() == 3
     assert [row.kind for row in SignInCount.objects.all()] == ["known"]
     SignInCount.objects.update(since=timezone.now() - sign_in_limits.KNOWN_FOR)
-    assert sign_in_limits.forget_old() == 1
+    assert sign_in_limits.delete_expired_counts() == 1
 
 
 @pytest.mark.django_db(transaction=True)

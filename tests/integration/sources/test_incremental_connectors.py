@@ -275,7 +275,7 @@ def test_a_cursor_is_asked_for_where_the_stream_has_none(collection, remote):
     (described,) = [each for each in remote.options["found"]["streams"] if each["name"] == "comments"]
     described |= {"supported_sync_modes": ["full_refresh", "incremental"], "default_cursor_field": []}
     remote.choose("comments", sync_mode="incremental")
-    form = ConnectorSource.form_for(remote.options, remote.options["found"])
+    form = ConnectorSource.get_form_class(remote.options, remote.options["found"])
     assert form(data=remote.options).errors.keys() == {"of.comments.cursor_field"}
     cleaned = form(data={**remote.options, "of.comments.cursor_field": "updated_at"})
     assert cleaned.is_valid(), cleaned.errors

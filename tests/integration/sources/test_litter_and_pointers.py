@@ -8,7 +8,7 @@ from dulwich import porcelain
 from dulwich.objects import Tree
 
 from retrieval.documents.extraction import extract
-from retrieval.documents.formats import is_litter
+from retrieval.documents.formats import is_leftover_file
 from retrieval.exceptions import DocumentRejected
 from tests.support.sources import make_source, names, numbers, run_once
 
@@ -32,8 +32,8 @@ def said(run):
 
 
 def test_litter_is_told_by_its_name():
-    assert all(map(is_litter, LITTER))
-    assert not any(map(is_litter, DOCUMENTS))
+    assert all(map(is_leftover_file, LITTER))
+    assert not any(map(is_leftover_file, DOCUMENTS))
 
 
 def test_litter_is_passed_over_in_folders_repositories_and_archives(tmp_path, collection):

@@ -249,7 +249,7 @@ def test_a_dead_workers_run_goes_on_with_its_counts(wiki, library, people, monke
     source = source_of(wiki, library)
     run_once(source)
     wiki.spaces["DOC"] = ["hr"]
-    real, done = taking_readers.TakenReaders.change_readers, []
+    real, done = taking_readers.ReadersBySource.change_readers, []
 
     def dies(self, item, *others):
         if len(done) == 2:
@@ -258,7 +258,7 @@ def test_a_dead_workers_run_goes_on_with_its_counts(wiki, library, people, monke
         done.append(item)
         real(self, item, *others)
 
-    monkeypatch.setattr(taking_readers.TakenReaders, "change_readers", dies)
+    monkeypatch.setattr(taking_readers.ReadersBySource, "change_readers", dies)
     run = request_run(source)
     assert sync(run.pk).status == "waiting"
     type(run).objects.filter(pk=run.pk).update(retry_at=None)

@@ -178,10 +178,10 @@ def test_the_form_checks_names_and_a_switch_that_goes_off(admin, collection, tmp
     with draft_of(collection):
         assert "errorlist" in admin.post(change, off).content.decode()
         source.refresh_from_db()
-        assert source.takes_readers
+        assert source.has_readers_by_source
     admin.post(change, off)
     source.refresh_from_db()
-    assert not source.takes_readers
+    assert not source.has_readers_by_source
     assert seen_by(people["bob"]) == ["a"]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chat.answering.computed_text import MOST_ROWS, render_result
-from retrieval.tables.results import Operation, ResultCell, ResultRow, TableResult
+from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 
 
 def row(place, *cells):
@@ -18,7 +18,7 @@ def row(place, *cells):
 
 
 WEIGHTS = TableResult(
-    operation=Operation.LOOK_UP, document_id=1, document_title="Catalogue", caption="Catalogue",
+    operation=TableOperation.LOOK_UP, document_id=1, document_title="Catalogue", caption="Catalogue",
     columns=("sku", "weight_g"), rows=(row(1, ("sku", "MX-1", ""), ("weight_g", "3450", "g")),), conditions=(),
     matched=1, total=78, value="", targets=(1,),
 )  # fmt: skip
@@ -29,8 +29,8 @@ def write(result, language="en"):
     return render_result(result, language, lambda row: f"[{row.chunk_id}]")
 
 
-MOST = {"operation": Operation.MOST, "matched": 17, "conditions": ("category = pump",)}
-COMPARED = {"operation": Operation.COMPARE, "matched": 2}
+MOST = {"operation": TableOperation.MOST, "matched": 17, "conditions": ("category = pump",)}
+COMPARED = {"operation": TableOperation.COMPARE, "matched": 2}
 RATES = (row(1, ("major", "Nursing", ""), ("Unemployment_rate", "0.177226407", "")),)
 
 
@@ -58,7 +58,7 @@ def test_a_sentence_is_in_the_questions_language_and_needs_no_markers():
 
 
 def test_rows_without_a_claim_say_how_they_were_chosen():
-    named = replace(WEIGHTS, operation=Operation.ROWS, rows=TWO, matched=2, conditions=("category = pump",))
+    named = replace(WEIGHTS, operation=TableOperation.ROWS, rows=TWO, matched=2, conditions=("category = pump",))
     assert not named.is_computed
     assert WEIGHTS.is_computed
     assert write(named).startswith("Rows of the table Catalogue where category = pump (2 of 78):\n\n| sku | weight |")
@@ -71,7 +71,11 @@ def test_rows_without_a_claim_say_how_they_were_chosen():
 def test_cells_that_are_asked_for_come_before_the_others_of_a_record():
     cells = (("sku", "MX-1", ""), ("weight_g", "3450", "g"), ("price_eur", "9.50", "eur"), ("notes", "", ""))
     record = replace(
-        WEIGHTS, operation=Operation.ROWS, columns=tuple(cell[0] for cell in cells), rows=(row(1, *cells),), asked=(2,)
+        WEIGHTS,
+        operation=TableOperation.ROWS,
+        columns=tuple(cell[0] for cell in cells),
+        rows=(row(1, *cells),),
+        asked=(2,),
     )
     assert write(record) == "price: 9.50 euro [1]\n\nsku: MX-1; weight: 3450 g [1]"
 
@@ -85,7 +89,7 @@ def test_two_cells_of_a_row_are_two_sentences():
 def test_a_count_is_a_sentence_that_says_what_it_counted():
     rows = tuple(row(place, ("sku", f"A{place}", ""), ("nut", "1", "")) for place in range(1, 10))
     counted = replace(
-        WEIGHTS, operation=Operation.COUNT, rows=rows, conditions=("nut = yes",), matched=37, total=85, targets=(),
+        WEIGHTS, operation=TableOperation.COUNT, rows=rows, conditions=("nut = yes",), matched=37, total=85, targets=(),
         value="37",
     )  # fmt: skip
     assert write(counted) == "There are 37 rows where nut = yes, of 85 in the table [1]."
@@ -99,7 +103,7 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
     )
     result = replace(
         WEIGHTS,
-        operation=Operation.LIST,
+        operation=TableOperation.LIST,
         columns=("sku", "weight_g", "nut"),
         rows=rows,
         conditions=("nut = yes",),
@@ -112,12 +116,12 @@ def test_a_list_shows_the_columns_that_differ_and_says_how_many_more_there_are()
 
 
 def test_a_mean_has_its_unit():
-    text = write(replace(WEIGHTS, operation=Operation.MEAN, rows=TWO, matched=2, value="4325"))
+    text = write(replace(WEIGHTS, operation=TableOperation.MEAN, rows=TWO, matched=2, value="4325"))
     assert text == "The mean weight of 2 rows is 4325 g [1]."
 
 
 def test_no_value_is_set_off_in_bold():
-    for operation in Operation:
+    for operation in TableOperation:
         assert "**" not in write(replace(WEIGHTS, operation=operation, rows=TWO, matched=2, value="2"))
 
 

@@ -2,7 +2,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from core import breaker, deadline
-from core.breaker import Breaker, BreakerState, Open
+from core.breaker import Breaker, BreakerOpen, BreakerState
 
 
 class Broken(Exception):
@@ -46,18 +46,18 @@ def test_it_opens_after_so_many_failures_in_a_row(tested):
     assert tested.state is BreakerState.CLOSED
     fail(tested, 1)
     assert tested.state is BreakerState.OPEN
-    with pytest.raises(Open, match="left alone for 30 s"):
+    with pytest.raises(BreakerOpen, match="left alone for 30 s"):
         call(tested)
 
 
 def test_one_trial_at_a_time_decides(tested, clock):
     fail(tested, 3)
     clock.now += 29.9
-    with pytest.raises(Open):
+    with pytest.raises(BreakerOpen):
         call(tested)
     clock.now += 0.2
     assert tested.state is BreakerState.TRYING
-    with tested.call(Broken), pytest.raises(Open, match="another question is trying"):
+    with tested.call(Broken), pytest.raises(BreakerOpen, match="another question is trying"):
         call(tested)
     assert tested.state is BreakerState.CLOSED
     assert call(tested) == "answered"
@@ -68,7 +68,7 @@ def test_a_trial_that_fails_opens_it_for_as_long_again(tested, clock):
     clock.now += 31
     fail(tested, 1)
     clock.now += 29
-    with pytest.raises(Open):
+    with pytest.raises(BreakerOpen):
         call(tested)
     clock.now += 2
     assert call(tested) == "answered"
@@ -102,7 +102,7 @@ def test_a_question_asks_once_what_fails(tested):
     with deadline.limit_time(60.0):
         fail(tested, 1)
         for _ in range(3):
-            with pytest.raises(Open, match="has failed this question before"):
+            with pytest.raises(BreakerOpen, match="has failed this question before"):
                 call(tested)
     assert tested.state is BreakerState.CLOSED
     with deadline.limit_time(60.0):
@@ -110,7 +110,7 @@ def test_a_question_asks_once_what_fails(tested):
 
 
 def test_a_question_without_time_asks_nobody(tested):
-    with deadline.limit_time(0.0), pytest.raises(Open, match="time is over"):
+    with deadline.limit_time(0.0), pytest.raises(BreakerOpen, match="time is over"):
         call(tested)
     assert tested.state is BreakerState.CLOSED
 

@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ragsite.checks import slack_knows_the_site
+from ragsite.checks import check_slack_site_url
 from tests.support.fresh_settings import fresh_settings
 
 WHOLE = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
@@ -43,8 +43,8 @@ def test_whole_settings_are_read_and_links_have_the_name_of_the_site():
 
 def test_a_site_without_a_name_is_warned_of(settings):
     settings.SLACK_BOT_TOKEN, settings.SITE_URL = "xoxb-1", "http://localhost"
-    assert [warning.id for warning in slack_knows_the_site()] == ["ragsite.W001"]
+    assert [warning.id for warning in check_slack_site_url()] == ["ragsite.W001"]
     settings.SITE_URL = "https://ask.example.org"
-    assert slack_knows_the_site() == []
+    assert check_slack_site_url() == []
     settings.SLACK_BOT_TOKEN, settings.SITE_URL = "", "http://localhost"
-    assert slack_knows_the_site() == []
+    assert check_slack_site_url() == []

@@ -2,7 +2,7 @@
 
 import json
 
-from retrieval.sources.airbyte.state_messages import KnownState, StateMessage, write_state
+from retrieval.sources.airbyte.state_messages import StateCollector, StateMessage, write_state
 from retrieval.sources.airbyte.streams import ChosenStream, build_prefix, is_deleted, select_stream_options
 
 
@@ -12,7 +12,7 @@ def stream_state(name, at, **descriptor):
 
 
 def after(stored, *messages, streams=("pages", "public.notes")):
-    known = KnownState(stored, streams)
+    known = StateCollector(stored, streams)
     taken = [known.add_message(StateMessage(message)) for message in messages]
     return write_state(known.snapshot()), taken
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose_part, score_named_words
+from retrieval.tables.choosing import MOST_COLUMNS, MOST_ROWS, WHOLE_ROWS, choose_table_part, score_named_words
 from retrieval.tables.names import format_column_label, split_name
 from tests.support.tables import known_table
 
@@ -34,7 +34,7 @@ def make_nearness(table):
 
 
 def chosen(question, table=PARTS, near_rows=()):
-    return choose_part(question, table, make_nearness(table), near_rows)
+    return choose_table_part(question, table, make_nearness(table), near_rows)
 
 
 def names(choice):
@@ -130,7 +130,7 @@ def test_a_table_weighs_more_the_more_of_it_is_named():
 def test_odd_tables_are_shown_too(source):
     table = known_table(source, "odd.csv")
     for question in ("highest a", "total?", "", "one not two between 3 and 4", "the last one"):
-        assert len(choose_part(question, table, make_nearness(table)).rows) <= table.row_count
+        assert len(choose_table_part(question, table, make_nearness(table)).rows) <= table.row_count
 
 
 def test_labels_of_columns_have_their_unit_in_brackets():

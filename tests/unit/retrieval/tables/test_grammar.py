@@ -5,7 +5,7 @@ import pytest
 from retrieval.tables.computing import compute_result
 from retrieval.tables.grammar import interpret_question
 from retrieval.tables.matching_rows import read_row_selection
-from retrieval.tables.results import Operation
+from retrieval.tables.results import TableOperation
 from tests.support.tables import known_table
 
 STAFF = known_table(
@@ -85,7 +85,7 @@ def ask(question, table):
     if computed.value:
         return f"{computed.operation} {computed.value}"
     column = computed.answer if computed.answer is not None else table.subject_column or 0
-    answering = computed.rows[:1] if computed.operation is Operation.COMPARE else computed.rows
+    answering = computed.rows[:1] if computed.operation is TableOperation.COMPARE else computed.rows
     return f"{computed.operation} {', '.join(str(row.values[column]) for row in answering)}"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.understanding.named_subject import add_earlier_code, remove_earlier_code
+from retrieval.search.understanding.named_subject import add_identifier_from_history, remove_identifier_from_history
 from retrieval.types import Turn
 
 HEAVY = "How heavy is the MX-9920-W?"
@@ -21,8 +21,8 @@ HEAVY = "How heavy is the MX-9920-W?"
     ],
 )
 def test_the_code_is_named(earlier, question, searched):
-    assert add_earlier_code(question, [Turn(each) for each in earlier]) == searched
-    assert remove_earlier_code(searched) == searched.partition(": ")[2]
+    assert add_identifier_from_history(question, [Turn(each) for each in earlier]) == searched
+    assert remove_identifier_from_history(searched) == searched.partition(": ")[2]
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_the_code_is_named(earlier, question, searched):
     ],
 )
 def test_other_questions_stay_as_they_are(earlier, question):
-    assert add_earlier_code(question, [Turn(each) for each in earlier]) == question
+    assert add_identifier_from_history(question, [Turn(each) for each in earlier]) == question
