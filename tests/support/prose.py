@@ -56,6 +56,10 @@ class Count:
     words: int = 0
     patterns: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PATTERNS, 0))
 
+    def __add__(self, other: Count) -> Count:
+        patterns = {name: number + other.patterns[name] for name, number in self.patterns.items()}
+        return Count(self.words + other.words, patterns)
+
     @property
     def per_10_000(self) -> float:
         return 10_000 * sum(self.patterns.values()) / max(self.words, 1)
