@@ -165,7 +165,7 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
         assert "stairs" not in client.get(page, follow=True).content.decode(), page
     # The figures count what may be seen.
     scope = parse_scope({}, curator)
-    assert compute_activity(scope)[1].asked == 1
+    assert compute_activity(scope)[1].asked_count == 1
     assert [(found.metric, found.measured) for found in compute_distributions(scope)] == [("groundedness", 1)]
     assert compute_activity(parse_scope({}, make_superuser("boss")))[1].asked == 2
 
