@@ -24,7 +24,7 @@ CORPUS, DESCRIPTION = "corpus.jsonl", "META.json"
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """A document of a corpus. PostgreSQL can store its characters. ``title`` may be empty."""
+    """A document of a corpus, after removal of the characters that PostgreSQL cannot store. ``title`` may be empty."""
 
     id: str
     title: str
@@ -114,7 +114,7 @@ def _find_judgements_file(folder: Path, named: Path | None) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield a pair for each line that is not blank: its place (file and line number) and its text.
+    """Yield a pair for each line that is not blank: its position (file and line number) and its text.
 
     Raises: UnreadableTestSet.
     """
@@ -126,7 +126,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a pair for each line that is not blank: its place (file and number), and its JSON object.
+    """Yield a pair for each line that is not blank: its position (file and line number), and its JSON object.
 
     Raises: UnreadableTestSet.
     """
@@ -135,7 +135,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @contextmanager
 def name_place_in_errors(where: str) -> Iterator[None]:
-    """Replace errors about missing or wrong values in the block by UnreadableTestSet, which names the place."""
+    """Raise UnreadableTestSet, which names the line ``where``, if the block finds a missing or wrong value."""
     try:
         yield
     except KeyError as error:

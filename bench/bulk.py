@@ -58,9 +58,8 @@ def replace_documents(
 ) -> None:
     """Replace all documents of the collection, in one transaction.
 
-    Term weights depend on the mean length of all chunks. It is not yet known when the first rows are written, so the
-    mean length in the first document is used as an estimate. If the estimate was wrong, all rows are written a second
-    time; without ``exact``, only if it differs from the mean by more than a tenth.
+    Term weights depend on the mean length of all chunks. The first document's mean length is used as an estimate. If it
+    was wrong, all rows are written again; unless ``exact``, only if it was wrong by more than a tenth.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -81,7 +80,7 @@ def replace_documents(
 def compute_index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
     """Return a hash of everything on which the collection's index depends.
 
-    ``parts`` are the caller's contribution to it, such as the settings by which documents are cut.
+    ``parts`` are further values that the caller adds to the hash, such as the settings for cutting documents.
     """
     site = (
         ANALYSIS_VERSION,

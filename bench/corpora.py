@@ -59,8 +59,8 @@ def choose_configuration(test_set: TestSet, language: str = "") -> str:
 def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
     """Return a collection with the set's documents. Unless an equal one exists, it is written in one transaction.
 
-    Each document is one chunk, as in published figures; the embedder reads only its beginning. If ``chunked``,
-    documents are cut like uploaded text. The collection is not public.
+    Each document is one chunk, as in published benchmark results; the embedder reads only the beginning of a chunk. If
+    ``chunked``, documents are cut like uploaded text. The collection is not public.
     """
     collection, _ = Collection.objects.update_or_create(
         slug=_make_slug(test_set.name, chunked),

@@ -69,7 +69,7 @@ class UnsupportedSentenceCounts:
 def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     """Read the answers of a file, in order.
 
-    Raises: UnreadableTestSet, which names a wrong line; also for a file without both a good and a bad answer.
+    Raises: UnreadableTestSet if a line is wrong, or if the file has no good or no bad answer.
     """
     answers = []
     for where, row in read_objects(path):

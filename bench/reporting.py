@@ -17,9 +17,9 @@ def format_markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
-    """Replace the text between the marks ``<!-- NAME -->`` and ``<!-- /NAME -->`` of a page.
+    """Replace the text between the comments ``<!-- NAME -->`` and ``<!-- /NAME -->`` of a page.
 
-    Raises: EvaluationError if the page cannot be read or written, or does not have each mark once.
+    Raises: EvaluationError if the page cannot be read or written, or does not have each comment once.
     """
     start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     try:
@@ -46,7 +46,6 @@ def format_interval(mean: float, low: float, high: float) -> str:
 
 
 def parse_positive(text: str) -> int:
-    """Parse a command-line argument that is a whole number above 0. Raises: ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

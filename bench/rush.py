@@ -1,7 +1,7 @@
-"""Measure pages of a running site while many searches arrive at once.
+"""Measure how long the pages of a running site take while many searches arrive at once.
 
-``python -m bench.rush http://127.0.0.1:8000 FOLDER`` sends the queries of a set in BEIR's format. The site must allow
-all of them in one minute (``ASK_RATE=10000/min``).
+``python -m bench.rush http://127.0.0.1:8000 FOLDER`` sends questions of a test set in BEIR's format. The site must
+allow all these searches in one minute (``ASK_RATE=10000/min``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RushRun:
 
 
 async def search_all_at_once(client: httpx2.AsyncClient, questions: list[str], measured: RushRun) -> None:
-    """Send all questions at once, and open pages until the last question is answered."""
+    """Send all questions at once, and measure page loads until the last question is answered."""
 
     async def search(question: str) -> None:
         started = time.perf_counter()

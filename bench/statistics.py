@@ -23,8 +23,9 @@ def paired_difference(values: Sequence[float], baseline: Sequence[float], *, res
     """Return the mean difference of two methods on the same queries, with its 95 % interval.
 
     Samples are drawn from the differences of single queries, so a query that is hard for both methods does not widen
-    the interval. An interval without 0 is a difference beyond chance. Raises: ValueError for different lengths, or
-    without values. Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR 2006.
+    the interval. If the interval does not contain 0, the difference is beyond chance. Raises: ValueError if the lengths
+    differ, or if there are no values. Source: Sakai, "Evaluating Evaluation Metrics based on the Bootstrap", SIGIR
+    2006.
     """
     if len(values) != len(baseline):
         raise ValueError(f"Only the same queries can be compared, not {len(values)} with {len(baseline)}.")
@@ -70,12 +71,10 @@ def refusal_precision(
 ) -> Interval | None:
     """Return the precision of refusals: the share of refused questions that are unanswerable.
 
-    The arguments have one value for each question: True if it was refused. Both kinds of questions have equal weight,
-    so that the precision does not depend on how many there are of each. It is r / (r + w), where r is the share of
-    unanswerable questions that were refused, and w the share of answerable questions that were refused.
-
-    The 95 % bootstrap interval resamples the questions of both kinds, and leaves out samples without a refusal. The
-    result is None if no question was refused. Raises: ValueError if there are no questions of one kind.
+    The arguments have one value for each question: True if it was refused. Both kinds of questions have equal weight:
+    the precision is r / (r + w), where r is the share of unanswerable questions that were refused, and w the share of
+    answerable ones. The 95 % bootstrap interval leaves out samples without a refusal. The result is None if no question
+    was refused. Raises: ValueError if there are no questions of one kind.
     """
     if not unanswerable or not answerable:
         raise ValueError("A precision needs questions of both kinds.")

@@ -38,9 +38,9 @@ class TablesUnavailable(Exception):
 
 
 class AnswerWithheld(ModelFailed):
-    """An error: the model's text gives away what it must not show.
+    """An error: the model's text reveals rules of the prompt or the name of the site's function.
 
-    The message is `prompt` for the rules of the prompt, `function` for the name of the site's function.
+    ``reason`` is `prompt` or `function`.
     """
 
     def __init__(self, reason: str) -> None:

@@ -42,7 +42,7 @@ class PlacePayload(_PagePayload):
 class SourcePayload(PlacePayload):
     """A source of the answer, cited as ``[marker]``.
 
-    ``content`` is ``text[start:end]`` of the document; ``snippet`` has its words closest to the question. If
+    ``content`` is ``text[start:end]`` of the document; ``snippet`` is the part of it that best matches the question. If
     ``instructions`` is true, the content has sentences that try to instruct a model.
     """
 
@@ -136,7 +136,7 @@ class ComputedTablePayload(TypedDict):
 
 
 class ComputedRowsPayload(TypedDict):
-    """Rows of a table that meet the question's conditions. ``numbers`` start at 1."""
+    """Rows of a table that meet the question's conditions. ``numbers`` are row numbers from 1."""
 
     count: int
     numbers: list[int]
@@ -163,9 +163,9 @@ class ShownRowsPayload(TypedDict, total=False):
 
 
 class AnswerPayload(ShownRowsPayload):
-    """The fields of an answer, which an OpenAI completion gets in addition to its own.
+    """The fields of an answer. An OpenAI completion gets them in addition to the fields that OpenAI defines.
 
-    No field of the completion has one of these names.
+    So no field may have the name of one of OpenAI's fields.
     """
 
     answer: str

@@ -1,4 +1,4 @@
-"""Types of all that an answer consists of, from the question to the events."""
+"""Types for answering a question."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class ContextSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedWords:
-    """A marker of an answer, and the words of the source that it cites.
+    """A marker of an answer, and the words of the source that the marker cites.
 
     - ``marker_start`` and ``marker_end``: the offsets of the marker in the answer's text.
     - ``quote``: the document's ``text[start:end]``.
     - ``support``: a number from 0 to 1, or None if not measured.
-    - ``verbatim``: the source contains the sentence itself.
+    - ``verbatim``: the source contains the sentence before the marker word for word.
     - ``marked_start`` and ``marked_end``: the part of a longer quotation that is closest to the question.
     """
 
@@ -93,7 +93,7 @@ class CheckedStatement:
 
     - ``support``: from 0 to 1; None if not measured.
     - ``reasons``: the causes of doubt: `number`, `name`, `negation`, `words`, `uncited`.
-    - ``best``: the place in a source whose words support the sentence best.
+    - ``best``: the part of a source whose words support the sentence best.
     - ``verbatim``: whether the words at ``best`` contain the sentence itself.
     """
 
@@ -153,11 +153,11 @@ class AnswerDraft:
 
     - ``question`` can be understood without the conversation.
     - ``results`` are the search results with the text around them, best first.
-    - ``sources`` are the texts that the answer can cite; rows of a ``computed`` answer come first.
-    - ``table`` is shown below the answer. ``confidence`` is the probability in ``evidence``.
+    - ``sources`` are the texts that the answer can cite; table rows of a ``computed`` value come first.
+    - ``table`` is shown below the answer. ``confidence`` is the probability that the sources answer the question.
     - ``usage`` is None before a model is called.
     - ``cut_off``: the text ends too early. ``filtered``: the server's content filter stopped it. ``looped``: the model
-      repeated itself. ``has_machinery``: thoughts or function calls were removed.
+      repeated itself. ``has_machinery``: reasoning or function calls were removed.
     - ``withheld`` is the reason why the text must not be shown.
     - ``left_out`` are the markers of the sources that did not fit into the prompt.
     - ``dialogue`` are the messages to and from the model; empty if the model called functions.
@@ -216,9 +216,10 @@ class AnswerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlternativePassage:
-    """A passage to show beside an answer or instead of it. A higher ``score`` is better.
+    """A passage to show with an answer or instead of it. A higher ``score`` is better.
 
-    ``text`` is Markdown to show. ``quote`` is closest to the question, at ``text[start:end]`` of the document.
+    ``text`` is Markdown. ``quote`` is the sentence or row that best matches the question. ``start`` and ``end``
+    are its offsets in the document.
     """
 
     passage: Passage
@@ -290,8 +291,8 @@ class PromptTrace:
 class AnswerTrace(SearchTrace):
     """The explanation of a search and its answer, as it is stored, without text of passages.
 
-    ``uncalibrated`` is the name of an embedder without calibrated cosines. ``blocks`` maps a passage's id, as text, to
-    the number (from 1) of the merged text that contains it.
+    ``uncalibrated`` is an embedder whose cosines could not be converted to closeness. ``blocks`` maps a passage's id,
+    as text, to the number (from 1) of the text into which it was merged.
     """
 
     assembly: Mapping[str, int] = field(default_factory=dict)

@@ -63,9 +63,9 @@ class SuperuserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
 
 @dataclass(frozen=True, slots=True)
 class _RefusalReporter:
-    """A context manager that calls ``tell`` with the error message of a refused action, instead of raising the error.
+    """A context manager that calls ``tell`` with the error of a refused action, instead of raising the error.
 
-    mypy assumes that the block of a decorated generator never raises, so this is a class.
+    It is a class, because mypy assumes that a ``@contextmanager`` function never suppresses an error.
     """
 
     tell: Callable[[BaseException], None]
@@ -92,7 +92,7 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
     def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _RefusalReporter:
-        """Return a context manager that shows an error of its block to the user, instead of raising it."""
+        """Return a context manager that shows an error from its ``with`` block to the user, instead of raising it."""
         return _RefusalReporter(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
     def tell_done(self, request: HttpRequest, message: str) -> None:
@@ -101,7 +101,6 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
 
 class PageAdmin(ButtonAdmin):
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
-        """Return the fields that a script fills in from other fields; none for a saved row."""
         return {} if obj else dict(self.prepopulated_fields)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, object]:
@@ -145,9 +144,9 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class NumberRangeFilter(admin.FieldListFilter):
-    """A filter of an admin list by a range of a number column, which is chosen or typed.
+    """An admin list's filter for a number column. The user chooses a range or types its limits.
 
-    ``stretches`` are the choices: a label, the first number, and the number after the last (None: no limit).
+    ``stretches`` are the ranges: a label, the first number, and the number after the last (None: no limit).
     """
 
     template = "admin/stretch_filter.html"
@@ -232,7 +231,7 @@ def render_job_badge(job: Any, label: object = None) -> SafeString:
 def summarise_deletion(
     model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Return what Django's page for confirming a deletion needs, with numbers of rows instead of their names."""
+    """Return the data for Django's delete confirmation page, with counts instead of a list of all deleted rows."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
     return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []

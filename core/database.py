@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 
 from core import deadline
 
-# An SQL condition, always true, after which the commit does not wait for the disk. A crash may lose the last half
-# second, so never use it for users' texts and answers. It must be in an UPDATE, the first statement of its transaction.
-# Citus refuses it on distributed tables: use `commit_without_waiting` instead.
+# This SQL condition is always true. If a transaction begins with an UPDATE that contains it, the commit does not wait
+# for the disk. A crash may lose the last half second, so never use it for users' texts and answers. Citus refuses it on
+# distributed tables: use `commit_without_waiting` instead.
 NOT_WAITING = "set_config('synchronous_commit', 'off', true) = 'off'"
 IS_NOT_WAITING = Func(template=f"({NOT_WAITING})", output_field=BooleanField())
 

@@ -56,7 +56,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """Work on a question in a thread pool. Its time limit begins when a thread starts it."""
+    """A function call that runs in a thread pool."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()
@@ -64,9 +64,9 @@ class Stage(Generic[R]):
         self._future = executor.submit(copy_context().run, self._run, work)
 
     def result(self, seconds: float) -> R:
-        """Wait for the work and return its result, or raise its error.
+        """Wait for the call and return its result, or raise its error.
 
-        Raises: TimeoutError if starting, or then working, takes longer than ``seconds``.
+        Raises: TimeoutError if the call does not start within ``seconds``, or then runs longer than ``seconds``.
         """
         try:
             if not self._begun.wait(seconds):

@@ -36,7 +36,7 @@ def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **option
     """
     client = httpx2.Client(verify=load_trusted_certificates(), **options)
     for transport in (client._transport, *client._mounts.values()):
-        # A new transport would ignore the proxies in the environment.
+        # The existing transports are changed, because a new one would ignore the proxies in the environment.
         if isinstance(transport, httpx2.HTTPTransport):
             transport._pool._network_backend = _BoundedBackend(resolve)
     return client

@@ -67,11 +67,11 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row, set ``values``, and return it; None if another process has it, or ``rows`` lacks it."""
+    """Lease the row, store ``values`` in its fields, and return it; None if it is leased already or not in ``rows``."""
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.is_silent()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
-    # `first` would sort one row, which Django builds slowly for many columns.
+    # `first` would add an ORDER BY, and Django builds such a query slowly for many columns.
     return next(iter(rows.filter(lease=lease).order_by()), None) if taken else None
 
 
@@ -163,7 +163,7 @@ class Job(Leased):
         return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """End the attempt and try again after ``pause``. It is not counted, because the job did not cause ``error``."""
+        """End the attempt without counting it, and try again after ``pause``. The job did not cause ``error``."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -182,5 +182,5 @@ class Job(Leased):
 
 
 def is_due(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job was already due ``ago`` before now."""
+    """Return the condition that a job has been due for at least ``ago``."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

@@ -29,7 +29,7 @@ DEADLINE_SECONDS = 1.5
 CONNECT_TIMEOUT_SECONDS = 2
 # The kernel closes the connection to a vanished server after 10 seconds.
 _KEEPALIVE = {"keepalives_idle": 4, "keepalives_interval": 2, "keepalives_count": 3}
-# Each call of a remote embedder may cost money, so expensive checks are reused for this time.
+# Results of expensive checks are reused for this time, because a call of a remote embedder may cost money.
 REMEMBERED_SECONDS = 30.0
 FAILURE_REMEMBERED_SECONDS = 5.0
 STATEMENT_TIMEOUT_SECONDS = 1.2

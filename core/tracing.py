@@ -1,6 +1,6 @@
 """Record OpenTelemetry spans, if `ragsite.operations.telemetry` turns tracing on.
 
-Attributes are names and numbers, and of an error only its class: never text of documents, questions or answers.
+Attributes are names, numbers, and classes of errors. They never contain text of documents, questions or answers.
 """
 
 from __future__ import annotations

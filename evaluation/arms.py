@@ -3,11 +3,11 @@
 The arm is computed from a salt and the visitor, so all processes agree.
 
 The interval is valid however often it is computed: the chance that it ever excludes the true difference is at most
-``ALPHA``. It contains the differences that a sequential test does not reject. The test compares two hypotheses by their
-likelihood ratio: the true difference was drawn from a normal distribution around the tested difference, with standard
-deviation ``TAU``; or it is the tested difference. The test rejects when the ratio reaches 1 / ``ALPHA``. If the tested
-difference is true, the ratio is a martingale, so the chance of this is at most ``ALPHA`` (Ville, 1939). Variances are
-estimated, so there is no interval below ``LEAST_PER_ARM`` visitors.
+``ALPHA``. It contains the differences that a sequential test does not reject. The test compares a difference with an
+alternative, drawn from a normal distribution around this difference with standard deviation ``TAU``. It rejects the
+difference when the likelihood ratio reaches 1 / ``ALPHA``. If the difference is true, the ratio is a martingale, so the
+chance of a rejection is at most ``ALPHA`` (Ville, 1939). Variances of few visitors are imprecise, so there is no
+interval below ``LEAST_PER_ARM`` visitors.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
 1970; Johari, Koomen, Pekelis and Walsh, "Always Valid Inference", Operations Research 2022.
@@ -53,7 +53,7 @@ def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
 class Effect:
     """The effect of an experiment: the mean of the treatment minus the mean of the control.
 
-    The interval is infinite if all visitors have the same value.
+    The confidence interval from ``low`` to ``high`` is infinite if all visitors have the same value.
     """
 
     difference: float

@@ -75,7 +75,7 @@ def draw_line_chart(
 ) -> Drawing:
     """Draw a line for each series, with a gap where a value is unknown.
 
-    The axis ends at ``most``, or at a higher value. ``links`` has an address for each label.
+    The axis ends at ``most``, or higher if a value is higher. ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = choose_ticks(max([most, *known]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
-    """Return whether the language model judges this answer, as it does for a share of JUDGE_SAMPLE_RATE."""
+    """Return whether the language model judges this answer. It judges the share JUDGE_SAMPLE_RATE of answers."""
     drawn = int.from_bytes(hashlib.sha256(b"judge" + answer_id.bytes).digest()[:8])
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from chat.answering.checking.citations import remove_markers
 
 MOST_POINTS = 3
-# Beyond this multiple of the expected length, an answer loses more than one point.
+# An answer longer than this multiple of the longest expected length gets at most 1 of MOST_POINTS points.
 TOLERATED_LENGTHS = 3
 _PLAIN = str.maketrans(
     {**dict.fromkeys("‘’ʼ´", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–—−", "-"), **dict.fromkeys("*`")}
@@ -41,8 +41,8 @@ class Expectations:
 class Grade:
     """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
-    ``length`` is in characters without markers (``[1]``). If ``is_on_page``, all of ``must`` is in the answer or beside
-    it.
+    ``length`` is in characters without markers (``[1]``). ``is_on_page``: the answer and the other texts on its page
+    contain all expected texts (``must``).
     """
 
     points: int
@@ -93,7 +93,7 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether the normalized words contain one of the alternatives, from the start of a word."""
+    """Return whether ``words`` contain one of the alternatives at the beginning of a word."""
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 

@@ -53,7 +53,7 @@ def choose_profile(subject: str) -> NamedProfile | None:
     version = running.treatment if arm is Arm.TREATMENT else running.control
     if version is not None:
         return build_named_profile(version)
-    # A new release may change the built-in profile, so the settings of the start are used.
+    # A new release may change the built-in profile, so the settings saved at the experiment's start are used.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 

@@ -45,7 +45,10 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """A search profile, instructions and documents that a gate compares. ``run`` is their newest measurement."""
+    """The candidate or the published state that a gate compares: a search profile, instructions and documents.
+
+    ``run`` is the newest measurement of this side.
+    """
 
     name: str
     profile: NamedProfile
@@ -92,8 +95,8 @@ GateCandidate = SearchProfileVersion | Draft | CollectionInstructions
 def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """Return whether ``subject`` may be published now.
 
-    It is a version of a search profile, a draft of a collection's documents, or instructions for the language model.
-    Only measurements of the current documents and questions are used. Raises: ImproperProfile.
+    ``subject`` is a version of a search profile, a draft of a collection's documents, or instructions for the language
+    model. Only measurements of the current documents and questions are used. Raises: ImproperProfile.
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
@@ -140,9 +143,9 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Start the measurements (runs) that the gate still needs, and return them.
+    """Start the measurements (runs) of ``subject`` and the published state that the gate still needs; return them.
 
-    Raises: ImproperProfile; EvaluationError if the draft is not open.
+    Raises: ImproperProfile; EvaluationError if ``subject`` is a draft that was published or discarded.
     """
     checked = check_gate(policy, subject)
     if checked.verdict is not Verdict.NOT_MEASURED:
@@ -245,7 +248,10 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_activation(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version of the instructions when its gates have passed; return whether it must be measured first."""
+    """Activate the version of the instructions when its gates have passed.
+
+    Return False if there are no gates, so that it is active at once; otherwise True.
+    """
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))
         return False
@@ -256,7 +262,7 @@ def request_activation(version: CollectionInstructions, by: AbstractBaseUser | A
 
 
 def decide_activations() -> None:
-    """Activate or reject each waiting version of instructions whose measurements are complete."""
+    """Activate or reject the versions of instructions that wait for activation and are completely measured."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
         with transaction.atomic():

@@ -98,7 +98,7 @@ def request_judgements(answer: Answer, *, judges: Sequence[str] | None = None) -
 
 
 def choose_judges(answer: Answer) -> list[str]:
-    """Return the judges of an answer: the rules for each answer, and the language model for a sample."""
+    """Return the judges of an answer. Rules judge every answer, and the language model judges a sample."""
     judges = [Judgement.Judge.OFFLINE.value]
     if settings.EVALUATE_WITH_MODEL and answer.repeats_id is None and conf.is_sampled(answer.pk):
         judges.append(Judgement.Judge.MODEL.value)
@@ -217,7 +217,6 @@ def make_case(answer: Answer) -> JudgementCase:
         sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
-        # None means that every ``[n]`` counts as a marker.
         markers=_load_markers(answer) or None,
     )
 

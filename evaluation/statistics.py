@@ -22,8 +22,9 @@ def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int
     """Return the discounted gain of the first ``k`` documents, divided by the best possible value.
 
     The gain of a document is its grade, not 2^grade - 1; at rank r it is divided by log2(r + 1), as in trec_eval's
-    `ndcg_cut`. Judged documents that the corpus lacks count. Raises: ValueError for k below 1, or for a document that
-    is ranked twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", ACM TOIS 2002.
+    `ndcg_cut`. Judged documents count even if they are not in the corpus. Raises: ValueError for k below 1, or for a
+    document that is ranked twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques",
+    ACM TOIS 2002.
     """
     head = _cut(ranking, k)
     best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
@@ -77,9 +78,9 @@ METRICS: Mapping[str, Callable[[Sequence[str], Mapping[str, int]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPassageChunks:
-    """An expected passage, and the current chunks (parts of documents) with its words.
+    """An expected passage, and the current chunks (parts of documents) that contain its text.
 
-    ``whole``: any part of the document is right. If ``document_id`` is None, the document no longer exists.
+    ``whole``: every part of the document counts as the passage. If ``document_id`` is None, the document was deleted.
     """
 
     key: int
@@ -117,7 +118,7 @@ def build_judged_ranking(
     unit_of_document: dict[int, str] = {}
     unit_of_key: dict[int, str] = {}
     grades: dict[str, int] = {}
-    # Whole documents come first, so that expected passages of the same document become part of the document's item.
+    # Whole documents come first, so that expected passages of the same document get the unit of this document.
     for one in sorted(expectations, key=lambda one: not one.whole):
         unit = f"expected {one.key}"
         if not one.is_resolved:

@@ -25,6 +25,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Continue the work of processes that died: request judgements, and activate measured instructions."""
+    """Request judgements and activate instructions if a process died before it could do so."""
     judgements.request_missing_judgements()
     gates.decide_activations()

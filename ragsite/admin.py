@@ -198,9 +198,9 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Return the accounts to delete, and only the numbers of their conversations and answers.
+        """Return the accounts to delete, and counts of their conversations and answers.
 
-        The user may lack the right to read questions.
+        Questions are not listed, because the user may lack the right to read them.
         """
         users = list(objs)
         counts = {

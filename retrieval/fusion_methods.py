@@ -20,8 +20,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` has ranks and scores of the chunks that it returned, by id. ``known`` also has scores of chunks that only
-    the other retriever returned.
+    ``listed`` has ranks and scores of the chunks that this retriever returned, by id. ``known`` also has its scores of
+    chunks that only the other retriever returned.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -60,9 +60,9 @@ def _add(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
 class FusionMethod:
     """A method to compute the score of a passage from the scores of both retrievers.
 
-    - ``worth`` computes values of passages, by chunk id, from one retriever's results. A missing value is 0.
+    - ``worth`` computes a value for each chunk id from one retriever's results, such as 1 / (60 + rank); 0 if missing.
     - ``weights`` are multiplied with these values. None means the weights of the question's class.
-    - ``contribute`` converts the weighted values to contributions, whose sum is the score.
+    - ``contribute`` converts these products, one for each retriever, to the parts of the passage's score.
     - ``is_single``: only one retriever runs.
     - ``discounts_words``: BM25 gets a lower weight if the question has words that no passage contains.
     - ``has_bonus``: passages that both retrievers returned get the profile's bonus.

@@ -1,4 +1,4 @@
-"""Quality gates: checks of other apps that may object before a search profile or a draft is published."""
+"""Quality gates: checks that other apps add. A check may object before a search profile or a draft is published."""
 
 from __future__ import annotations
 

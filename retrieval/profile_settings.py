@@ -244,7 +244,7 @@ class ProfileSettings:
     def as_published(self, method: SearchMethod) -> ProfileSettings:
         """Return the settings to use ``method`` as in the scientific publication about it.
 
-        It then has its own weights, no reranker and no boosts.
+        These settings have the method's own weights, no reranker and no boosts.
         """
         published = {name: each.as_published for name, each in SETTINGS.items() if each.as_published is not KEPT}
         return replace(self, method=method, **published)

@@ -35,8 +35,8 @@ class TextEmbedder(Protocol):
 class Ranker(Protocol):
     """A retriever that is prepared for one question, its filters and a time limit.
 
-    ``embedder_id`` is the embedder whose vectors it compares; None if it compares no vectors. The argument ``stored``
-    maps ids to chunks (passages) that are already loaded.
+    ``embedder_id`` is the embedder whose vectors it compares, or None. The methods' argument ``stored`` maps ids to
+    chunks (passages) that are already loaded.
     """
 
     retriever: Retriever
@@ -59,7 +59,7 @@ class Ranker(Protocol):
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
-        """Return the share of the question's words in each chunk in ``stored``, from 0 to 1, by chunk id."""
+        """Return the share of the question's words that each chunk in ``stored`` contains, 0 to 1, by chunk id."""
         return {}
 
 

@@ -55,7 +55,7 @@ def check_nodes() -> Finding:
     return Finding(detail=f"{len(known)} nodes." if known else "")
 
 
-# Reported if the embedder hangs, when there is no time for a database query.
+# This state is reported if the embedder hangs. It is stored in advance, because a query would take too long.
 _without_embedder = Health.DEGRADED
 _EMBEDDER = add_group(CheckGroup(hung=lambda: _without_embedder))
 

@@ -311,7 +311,7 @@ class BoostScore:
 
 # Boost of a passage for which a curator entered the user's question.
 GIVEN_QUESTION = "question=given"
-# Questions by chunk id, which a search treats as if a curator had stored them.
+# Questions by chunk id. A search treats them as if a curator had stored them.
 TriedQuestions = Mapping[int, Sequence[str]]
 
 
@@ -333,7 +333,7 @@ class RerankScore:
 
 @dataclass(frozen=True, slots=True)
 class SearchScore:
-    """A passage's rank and score for one of several searched texts.
+    """A passage's rank and score for one of several query texts.
 
     ``rank`` is None if no retriever returned the passage for this text.
     """
@@ -360,9 +360,9 @@ class StoredChunk:
 class Candidate:
     """A passage that a retriever found, and the reasons for its rank.
 
-    - ``score``: the sum of the contributions, ``bonus`` and boosts, or the reranker's contribution alone.
+    - ``score``: the sum of ``bonus`` and all contributions of retrievers and boosts. A reranker may replace it.
     - ``dropped``: the reason why the passage is not shown; its ``rank`` is then None.
-    - ``searches``: its results for each searched text, if there are several.
+    - ``searches``: the passage's rank and score for each query text, if there are several.
     - ``word_share``: the share of the question's words in the passage, 0 to 1; None if keywords were not searched.
     """
 

@@ -101,7 +101,6 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
 
 
 def _send(delivery: WebhookDelivery) -> int:
-    """Send the delivery and return the HTTP status. Redirects are not followed."""
     webhook, name, timestamp = delivery.webhook, f"msg_{delivery.pk}", int(timezone.now().timestamp())
     event: dict[str, object] = {"type": delivery.event, "timestamp": delivery.created_at.isoformat()}
     body = json.dumps({**event, "data": delivery.payload}).encode()

@@ -20,7 +20,7 @@ from retrieval.types import Turn
 
 LONGEST_SECONDS = 300.0
 PAUSE_SECONDS = 5.0
-# A reader is assumed to read this many characters of each passage beside an answer.
+# A reader is assumed to read this many characters of each passage that is shown with an answer.
 READ_CHARACTERS = 900
 
 

@@ -70,7 +70,7 @@ class GradedQuestion:
 class Reply:
     """The reply to a question.
 
-    ``beside`` are the texts shown beside it, ``cited`` the titles of the cited documents. ``error`` says why there is
+    ``beside`` are the other texts on its page, ``cited`` the titles of the cited documents. ``error`` says why there is
     no answer.
     """
 

@@ -55,8 +55,8 @@ class AnswerRun:
     def figures(self) -> dict[str, Interval | None]:
         """Return the figures by name, in the order of the printed table.
 
-        Citation precision is the mean over the citations of an answer, averaged over answers to answerable questions.
-        Recall is over all answerable questions; a refusal or a wrong quote counts 0.
+        Citation precision is the share of right citations in an answer, averaged over the answers with citations.
+        Citation recall is the share of answerable questions with at least one right citation.
         """
         answerable = self.filter_replies(QuestionKind.ANSWERABLE)
         answered = [outcome for outcome in answerable if not outcome.refused]

@@ -1,8 +1,8 @@
 """Questions for whole answers: answerable ones with their right answers, and unanswerable ones.
 
-"Off-topic" questions come from other sets. "Adversarial" questions are about a subject of the documents, but the
-documents do not answer them. Imports no Django. Source of the two kinds: Rajpurkar, Jia, Liang, "Know What You Don't
-Know: Unanswerable Questions for SQuAD", ACL 2018.
+An unanswerable question is "off-topic" if it comes from another set. It is "adversarial" if it is about a subject of
+the documents. Source of these two kinds: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for
+SQuAD", ACL 2018. Imports no Django.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
         --python PEERS/bin/python --open-webui http://127.0.0.1:3000
 
 - FOLDER contains text files, which the site has read into the collection.
-- QUESTIONS is a file for :mod:`bench.answers.graded`. Of its questions about this folder, follow-ups, questions over
-  tables and questions without an answer are left out.
+- QUESTIONS is a file for :mod:`bench.answers.graded`. Only its questions about this folder are asked.
+  Follow-up questions, questions about tables and questions without an answer are left out.
 - PEERS is an environment with ``llama-index-core llama-index-retrievers-bm25 haystack-ai langchain-community
   langchain-classic rank_bm25``. docs/quality.md says how to set up Open WebUI.
 
@@ -34,7 +34,7 @@ LEFT_OUT = ("table_lookup", "count", "superlative", "followup")
 SUFFIXES = (".md", ".txt", ".rst", ".html")
 # For each question, the first SHOWN texts of this site and of each other product are compared. The texts of another
 # product are the passages that it finds. The site's texts are its answer, then SHOWN_CHARACTERS characters of each
-# passage beside it.
+# passage that is shown with the answer.
 SHOWN, SHOWN_CHARACTERS = 3, 900
 COLUMNS = ["", "first right", "in its first 900 characters", "right among three", "ms, p50", "characters of the first"]
 
@@ -62,7 +62,10 @@ def ask_library(name: str, python: str, task: dict[str, object]) -> list[TimedPa
 
 
 def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[TimedPassages]:
-    """Return the texts on the site's page for each question; if not ``as_shown``, the passages of its search."""
+    """Ask the site each question, and return the texts that it shows.
+
+    If ``as_shown``, these are the answer and the passages on the answer's page; otherwise, the results of a search.
+    """
     found = []
     with httpx2.Client(base_url=site, timeout=60, trust_env=False) as client:
         for question in questions:

@@ -1,12 +1,12 @@
-"""Search with other libraries, each as its documentation shows hybrid search.
+"""Search with other libraries, using the hybrid search that each library documents.
 
     python -m bench.beside.peers NAME
 
-It runs in the environment of these libraries. It reads one JSON object from standard input (``documents``: texts by
+It reads one JSON object from standard input (``documents``: texts by
 name, ``questions``, ``site``, ``model``). For each question it writes the three best passages, and the milliseconds of
 the search, as a JSON list to standard output. Vectors come from the site's ``/v1/embeddings``, with the embedder's
-prompts. Passages have about 350 tokens, as on the site, because its embedder reads at most 512; LlamaIndex's default is
-1,024.
+prompts. Passages have about 350 tokens, as on the site, because the site's embedder reads at most 512;
+LlamaIndex's default is 1,024.
 """
 
 # mypy: disable-error-code="import-not-found, misc, no-untyped-call, attr-defined, call-arg, arg-type"

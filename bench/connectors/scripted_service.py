@@ -42,7 +42,7 @@ class Route:
 
 
 def list_routes(manifest: Mapping[str, Any]) -> list[Route]:
-    """Return a route for each stream (kind of record) of a manifest, whose references must be resolved."""
+    """Return a route for each stream (kind of record) of a manifest in which all references are already resolved."""
     routes = []
     for stream in manifest.get("streams") or []:
         for part in (stream, stream.get("full_refresh_stream")):
@@ -102,11 +102,11 @@ def _make_value(name: str, schema: Any) -> Any:
 
 
 class ScriptedService:
-    """A proxy that answers a connector's requests in place of the real service, used in a `with`.
+    """A proxy that answers a connector's requests instead of the real service, used in a `with`.
 
-    ``routes`` are the answers, and ``variables`` the environment variables that make a connector use the proxy.
-    ``asked`` counts the requests since ``begin`` by the route's name. The first request for a path gets a record, later
-    ones none.
+    ``routes`` describe the answers, and ``variables`` are the environment variables that make a connector use the
+    proxy. ``asked`` counts the requests since ``begin`` by the route's name. The first request for a path gets one
+    record, later requests get none.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -18,7 +18,7 @@ from evaluation.exceptions import EvaluationError
 class MeasuringCommand(BaseCommand, ABC):
     """Base class of commands that print figures as Markdown tables or, with --json, as one JSON document.
 
-    If ``section`` is set, --write puts the tables into a Markdown page, between the marks with that name.
+    If ``section`` is set, --write puts the tables into a Markdown page, between the comments with that name.
     """
 
     section = ""

@@ -1,9 +1,9 @@
-"""Compare OCR engines on pages that are printed here and then made worse.
+"""Compare OCR engines on pages that this script draws and then degrades.
 
-``python -m bench.reading.recognition en=TEXT nl=TEXT --engine tesseract`` prints pages of two texts in several fonts,
-resolutions and layouts, with skew and noise. It reports the shares of wrong characters, wrong words and missing words
-(in any order), seconds a page, and the peak of memory. ``--engine rapidocr`` needs that package, which the site does
-not have.
+``python -m bench.reading.recognition en=TEXT nl=TEXT --engine tesseract`` draws pages of two texts in several fonts,
+resolutions and layouts, with skew and noise. It reports the shares of wrong characters and wrong words, the share of
+missing words regardless of order, seconds a page, and the peak of memory. ``--engine rapidocr`` needs that package,
+which the site does not have.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Read all files below a folder with this site and a second program, and name those in which this site lost words.
 
 ``python -m bench.reading.sweep FOLDER``. The second program is the library xberg for Office files, OpenDocument, books
-and markup, and pypdf for PDF files if it is installed. A file is named if the site gives no notice, but misses more
-than two of the words that the second program finds, and more than 0.5 % of them. Look at such a file: the second
-program may be wrong.
+and markup, and pypdf for PDF files if it is installed. A file is named if this site reports no problem in reading, but
+lacks more than two of the second program's words, and more than 0.5 % of them. The second program may be
+wrong.
 """
 
 from __future__ import annotations

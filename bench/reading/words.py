@@ -55,9 +55,9 @@ def list_cells(markdown: str) -> list[str]:
 
 
 def compare_words(expected: str, text: str) -> Agreement:
-    """Compare the words of two texts, counting repetitions.
+    """Compare the words and table cells of two texts, counting repeated words.
 
-    A table cell is found if its words follow each other in ``text``.
+    A cell of a table in ``expected`` is found if ``text`` contains its words in the same order without a gap.
     """
     wanted, given = list_words(expected), list_words(text)
     found = (Counter(wanted) & Counter(given)).total()

@@ -40,7 +40,10 @@ class ProcessSample(NamedTuple):
 
 
 def measure_processes(site: RunningSite, role: str) -> ProcessSample:
-    """Measure the processes of a role, such as "worker". Shared memory of PostgreSQL is not counted."""
+    """Return the memory, open files and threads of all processes with a ``role`` such as "worker".
+
+    Shared memory of PostgreSQL is not counted.
+    """
     found = site.find(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]

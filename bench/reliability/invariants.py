@@ -1,4 +1,4 @@
-"""Check after kills that no data which the site acknowledged are lost or doubled, and that the index is consistent."""
+"""Check that killed processes neither lost nor doubled acknowledged data, and that the index is consistent."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def requeue_interrupted_documents() -> int:
 
 @fresh_connection()
 def count_files_left_behind() -> tuple[int, int]:
-    """Count files that belong to no document, before and after a repair.
+    """Repair the file storage. Return the numbers of files without a document before and after the repair.
 
-    A file is stored before its document. After a kill in between, it stays until the nightly check.
+    A file is stored before its document. If the process is killed in between, the file stays until the nightly check.
     """
     before = len(_list_stored_files() - _list_named_files())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)

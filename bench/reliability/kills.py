@@ -28,7 +28,7 @@ REEMBEDDING = "re-embedding"
 CHOICES = {"worker child": 30, "worker": 20, "web": 20, "scheduler": 6, "postgres": 8, "serve": 5, REEMBEDDING: 8}
 KINDS, WEIGHTS = tuple(CHOICES), tuple(CHOICES.values())
 PAUSE_SECONDS = (0.2, 3.0)
-# A process is killed only when it is older than a random age below this, so that it works between the kills.
+# A process is killed only after a minimum age, so that it works between kills. This age is random, up to these limits.
 MOST_AGE_SECONDS = {"worker child": 15.0, "scheduler": 15.0}
 AGE_SECONDS = 40.0
 RECOVERY_SECONDS = 240.0
@@ -110,9 +110,9 @@ class Killer:
         return bool(row and row[0])
 
     def _kill_reembedding(self) -> float | None:
-        """Kill the running re-embedding process, and return the time.
+        """Kill the running re-embedding process, and return the moment of the kill (Unix time).
 
-        If none is running, start one, which switches the site to the other of two embedders, and return None.
+        If none is running, start one and return None. Each new process switches the site to the other of two embedders.
         """
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:

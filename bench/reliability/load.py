@@ -1,6 +1,6 @@
-"""Use a site as many people would: uploads, questions and publications of drafts (unpublished copies).
+"""Simulate many users of a site: they upload, ask questions and publish drafts (unpublished copies).
 
-All that the site acknowledges is recorded, to check it later.
+Everything that the site acknowledges is recorded for later checks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ledger:
 
 @contextmanager
 def fresh_connection() -> Iterator[None]:
-    """Run the block with a new database connection, because the old one's server may have been killed."""
+    """Run the block with new database connections, because the previous server processes may have been killed."""
     connections.close_all()
     try:
         yield

@@ -50,7 +50,6 @@ class Uploads:
 
 
 def fill_judgements(number: int) -> None:
-    """Copy an answer ``number`` times, and queue a judgement of each copy."""
     from chat.models import Answer
     from core.job_queue import enqueue
     from evaluation.models import Judgement

@@ -28,9 +28,10 @@ REST = "rest"
 
 @dataclass(slots=True)
 class StageRun:
-    """Processor seconds of each stage, without the stages inside it, and milliseconds of each answer.
+    """The processor time of each stage (in seconds) and of each answer (in milliseconds).
 
-    ``first_token_ms`` is elapsed time. ``reference_ms`` is the processor time to encode the question REFERENCE.
+    The time of a stage does not include nested stages. ``first_token_ms`` is elapsed time. ``reference_ms`` is the
+    processor time to encode the question REFERENCE.
     """
 
     answers: int = 0

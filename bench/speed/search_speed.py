@@ -84,9 +84,9 @@ class BenchmarkRun:
 def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
     """Time each part of a search, the whole search, and two reference searches; at the end, several users at once.
 
-    The reference searches (`ts_rank`, and an exact comparison of all vectors) run last, because they read all rows and
-    thereby push the data that the site's searches need out of the caches. The parts take turns at being first, because
-    later ones profit from warm caches. Raises: UntrustworthyRun if a part failed; the errors of `search()`.
+    The reference searches (`ts_rank`, and an exact comparison of all vectors) run last, because they push other data
+    out of the caches. The parts take turns at being first, because later ones profit from warm caches. Raises:
+    UntrustworthyRun if a part failed; the errors of `search()`.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
@@ -186,7 +186,7 @@ def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: Bench
     names, returned = list(parts), {}
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
-        # The cached vector of the question is removed, so that the next part encodes the question again.
+        # The cached vector is removed, so that the time of each part includes encoding the question.
         forget_queries()
         started = time.perf_counter()
         returned[name] = parts[name]()

@@ -25,7 +25,7 @@ class SlowModel:
 def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
     """Run a server that writes ``tokens`` words, one every ``token_seconds``.
 
-    If a reader disconnects, it stops at most two words later.
+    If the client disconnects, at most two more words of its answer are written.
     """
     model = SlowModel()
 

@@ -68,10 +68,10 @@ class StreamLoad:
 
 @dataclass(slots=True)
 class StreamRun:
-    """The results of :func:`measure_streams`. If ``quoted`` is true, the site had no model, and quoted documents.
+    """The results of :func:`measure_streams`. If ``quoted``, the site had no model, so it answered with quotations.
 
-    ``readings`` are the streams that were read to the end, ``vanished`` those whose readers disconnected. After these
-    readers had left, the site continued to write their answers for ``stopped_seconds``. ``before``, ``peak`` and
+    ``readings`` are the streams that were read to the end, ``vanished`` those whose readers disconnected. The
+    site then continued to write for ``stopped_seconds``. ``before``, ``peak`` and
     ``after`` are the web server's load around ``readings``; ``settled`` is its load at the end.
     """
 
@@ -229,7 +229,7 @@ def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
 
 
 class _ServerMonitor:
-    """Measures the web server four times a second, while its block runs."""
+    """Measures the web server's load four times a second inside a `with` block."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -322,7 +322,7 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "ALLOWED_HOSTS": "127.0.0.1",
         "ASK_RATE": "1000000/min",
         "NUM_PROXIES": "1",
-        # With a model, all answers are written at once. Without one, they wait in the queue.
+        # With a model, all answers are written simultaneously. Quoted answers wait in the queue, which is long enough.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
         **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),

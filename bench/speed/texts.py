@@ -84,7 +84,7 @@ class SyntheticCorpus:
     seed: int
 
     def documents(self) -> Iterator[SyntheticDocument]:
-        """Yield the documents. The last one is shorter if ``size`` is no multiple of 20."""
+        """Yield documents of 20 passages, ``size`` passages in total. The last document may have fewer."""
         random = self._make_generator("passages")
         lengths = np.clip(random.normal(WORDS_A_PASSAGE, WORDS_A_PASSAGE / 5, self.size), 30, None).astype(int)
         for start in range(0, self.size, PASSAGES_A_DOCUMENT):
@@ -120,13 +120,11 @@ class SyntheticCorpus:
         ]
 
     def build_vector_generator(self, embedded: Sequence[Vectors]) -> Callable[[Sequence[int]], Vectors]:
-        """Return a function that draws a unit vector for the topic of each passage, shape (topics, width).
+        """Return a function that draws unit vectors for passages from their topics, shape (passages, width).
 
-        The drawn vectors have near neighbours, like vectors of real texts. A vector index cannot search vectors with
-        independent random directions, because they have none.
-
-        ``embedded`` has the vectors of some :meth:`samples` of each topic, shape (n, width). A passage's vector is the
-        mean of its topic plus a normal draw with the covariance of the vectors within a topic.
+        ``embedded`` has for each topic the vectors of some :meth:`samples`, shape (n, width). A passage's vector is the
+        mean of its topic plus a normal draw with the covariance of the vectors within a topic. Independent random
+        vectors would have no near neighbours, which a vector index needs.
         """
         means = np.stack([vectors.mean(axis=0) for vectors in embedded])
         residuals = np.concatenate([vectors - mean for vectors, mean in zip(embedded, means, strict=True)])

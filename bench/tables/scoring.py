@@ -16,14 +16,14 @@ FOUND_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TableScore:
-    """The score of a file with tables.
+    """The score of a file with tables, in numbers of tables or cells.
 
-    - ``expected``: the number of expected tables.
-    - ``found``: the number of expected tables of which at least the share FOUND_SHARE of the cells is right.
-    - ``cells``: the number of cells in the expected tables.
-    - ``right``: the number of these cells that were found in the right row and column.
-    - ``written``: the number of non-empty cells in the found tables.
-    - ``false``: the first row of each found table that matches no expected table.
+    - ``expected``: the expected tables.
+    - ``found``: the expected tables whose share of right cells is at least FOUND_SHARE.
+    - ``cells``: the cells in the expected tables.
+    - ``right``: the cells that were found in the right row and column.
+    - ``written``: the non-empty cells in the found tables.
+    - ``false``: the found tables that match no expected table, each by its first row.
     """
 
     name: str
@@ -36,7 +36,7 @@ class TableScore:
 
 
 def read_expected(path: Path) -> list[Rows]:
-    """Read the expected tables of a file: ``NAME.csv`` beside it, or ``NAME.1.csv``, ``NAME.2.csv`` etc."""
+    """Read the expected tables of a file from ``NAME.csv``, ``NAME.1.csv``, ``NAME.2.csv`` etc. in its folder."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
     for file in files:
@@ -83,7 +83,8 @@ def count_right(expected: Rows, found: Rows) -> int:
 
     Rows are aligned in order, so a missing row costs only its own cells.
     """
-    # This computes the longest common subsequence. Two rows count as much as the cells that they share.
+    # This aligns the rows like a longest common subsequence. A pair of aligned rows scores the number of its equal
+    # cells.
     best = [0] * (len(found) + 1)
     for row in expected:
         above, best = best, [0]

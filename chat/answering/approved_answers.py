@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "approved"
 
-# The user may lack the right to the sources of the best candidate, so several are tried.
+# The user may lack the right to the sources of the best candidate, so several candidates are checked.
 MOST_CANDIDATES = 5
 # A follow-up question with at most this many words may depend on earlier questions. So it must equal a stored question
 # of the approved answer.

@@ -65,7 +65,6 @@ def find_unit_in_markdown(shown: str, unit: QuotableUnit) -> Span | None:
 
 
 def _render_spans(excerpt: Excerpt) -> Iterator[str]:
-    """Yield the Markdown of each span of the excerpt; neighbouring spans are joined."""
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_find_note_start(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
@@ -177,7 +176,6 @@ def _make_bold(match: re.Match[str]) -> str:
 
 
 def _dedent(text: str) -> str:
-    """Remove the indentation of a text that was cut out of an indented block."""
     if depth := len(text) - len(text.lstrip(" ")):
         lines = text.split("\n")
         inside = list(takewhile(lambda line: not line.strip() or not line[:depth].strip(), lines))

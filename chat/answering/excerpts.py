@@ -17,8 +17,8 @@ from retrieval.text.word_lists import fill_in
 
 Span = tuple[int, int]
 
-# Characters of an excerpt. A list, procedure, table or piece of code may be longer than prose, because a part is of no
-# use.
+# The most characters of an excerpt. Part of a list, procedure, table or piece of code is of no use, so these may be
+# longer than prose.
 LONGEST_PROSE = 900
 LONGEST_BLOCK = 2_000
 # A section and its sub-sections are shown together up to this many characters.
@@ -56,8 +56,7 @@ class Excerpt:
 def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
 
-    ``is_card``: the page shows the excerpt in a card beside the answer, so other short sections of the passage are
-    added.
+    If ``is_card`` (the excerpt is not the answer itself), all sections of a short passage are shown.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -91,8 +90,7 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section, followed by as many of its sub-sections as fit.
 
-    If the sections of the unit's passage together have at most ``longest_passage`` characters, all of them are
-    returned.
+    If all sections of the unit's passage have at most ``longest_passage`` characters, the result contains all of them.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)

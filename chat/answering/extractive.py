@@ -40,7 +40,7 @@ class Quotation:
 
 @span("composition")
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
-    """Return an answer that quotes the best passage, with other passages of a similar score beside it.
+    """Return an answer that quotes the best passage, with other passages of a similar score.
 
     Raises: NoAnswer if the documents probably do not answer the question.
     """

@@ -9,7 +9,7 @@ from chat.types import (
 
 
 def find_doubts_of_answer(verified: VerificationResult, draft: AnswerDraft) -> list[str]:
-    """Return warnings to show beside a model's answer; empty if it is complete and its sources support it."""
+    """Return warnings about a model's answer; empty if it is complete and its sources support it."""
     doubts = []
     if draft.looped:
         doubts.append(_("The language model repeated itself and was stopped."))

@@ -84,7 +84,7 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | WithdrawnEvent, None]:
-        """Yield the answer in pieces. WithdrawnEvent means that a reader must remove all pieces before it.
+        """Yield the answer in pieces. If a ``WithdrawnEvent`` is yielded, a reader must remove all pieces before it.
 
         ``history`` is ordered oldest first. The draft gets the usage, the function calls and the model's text. Raises:
         NoAnswer, ModelFailed, AnswerWithheld.
@@ -176,7 +176,7 @@ class OpenAICompatibleGenerator:
         spent: Usage,
         calls: CallsOfRound | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the text of one reply without thoughts and function calls. None means: remove all text before it.
+        """Yield the text of one reply, without reasoning and function calls. None means: remove all text before it.
 
         ``spent`` are the tokens of earlier requests for this answer. The calls are added to ``calls``.
         """

@@ -130,9 +130,9 @@ async def answer_question(
 def _answer_at_once(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, CompletedEvent] | None:
-    """Return the answer to a text that needs no search; None if a search is needed.
+    """Return a draft and the answer if no search is needed; otherwise None.
 
-    The first value is the draft of an approved answer; it is None for an instruction or a greeting.
+    The draft is None if the answer is to an instruction or a greeting; an approved answer has a draft.
     """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()
@@ -161,7 +161,7 @@ class _SearchOutcome:
 def _estimate_confidence(draft: AnswerDraft, *, is_follow_up: bool) -> Evidence:
     reformulation = draft.trace.reformulation
     if reformulation is not None and (is_follow_up or reformulation.corrected):
-        # The searched question is a completed follow-up question, or has corrected spelling.
+        # The search used a rewritten follow-up question, which needs no earlier questions, or corrected spelling.
         draft.question = draft.trace.best_query
     evidence = estimate_evidence(draft.trace, draft.results, find_current_calibration())
     confidence = evidence.probability
@@ -276,7 +276,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> CompletedE
             )
         draft.computed, draft.sources = rows
     text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
-    # A comparison of words cannot show whether a computed value is right.
+    # Only the citations are checked, because comparing words cannot show whether a computed value is right.
     return _complete_answer(draft, text, VerificationResult(verify_citations(text, draft.sources).citations))
 
 

@@ -26,8 +26,8 @@ REMEMBERED_CHARACTERS = 300
 BYTES_PER_TOKEN = 3.5
 # The share of the prompt's tokens for the best source and the text around it (ADR 48).
 FIRST_SHARE = 0.4
-# A follow-up question continues the previous prompt, which the server has cached. The message that it adds gets
-# CONTINUED_SHARE * `budget_tokens`. The whole prompt gets MOST_BUDGETS * `budget_tokens` (ADR 48).
+# A follow-up question continues the previous prompt, which the server has cached. The added message may use
+# CONTINUED_SHARE * `budget_tokens`, and the whole prompt MOST_BUDGETS * `budget_tokens` (ADR 48).
 CONTINUED_SHARE, MOST_BUDGETS = 0.35, 2
 _LANGUAGES = {"en": "English", "nl": "Dutch"}
 _LEFT_OUT = "[…]"

@@ -23,7 +23,7 @@ Quoted = TypeVar("Quoted", VerifiedCitation, AlternativePassage)
 
 
 def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
-    """Return the quotations, each with the page and the headings of its own first character."""
+    """Return the quotations with the page and the headings where each quotation begins."""
     found = tuple(quotations)
     if not found:
         return found

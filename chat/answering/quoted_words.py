@@ -1,4 +1,4 @@
-"""Find earlier quotations in the documents of today, or else similar words."""
+"""Find the quotations of stored answers in the current documents, or similar words if a quotation is gone."""
 
 from __future__ import annotations
 

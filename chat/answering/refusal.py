@@ -1,4 +1,4 @@
-"""Complete the reply to a question that the documents do not answer: closest passages, and corrected spellings."""
+"""Add the closest passages and corrected spellings to the reply if the documents do not answer a question."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
     is_near = evidence.is_near_question or draft.table is not None
     found = list(build_excerpts(draft.question, draft.results, evidence, is_answered=False))
     if not is_near:
-        # In this case the page shows only titles, so one passage of each document is enough.
+        # If no passage is near, the page shows only titles, so one passage of each document is enough.
         first_of: dict[int, tuple[Excerpt, QuotableUnit]] = {}
         for excerpt, unit in found:
             first_of.setdefault(excerpt.source.block.best.document_id, (excerpt, unit))

@@ -15,11 +15,13 @@ from retrieval.text.sentences import split_sentences
 
 MOST_ALTERNATIVES = 3
 # The lead is the best score minus the second. One alternative passage is shown if the lead is at least SURE, two if it
-# is at least NEARLY_SURE, otherwise MOST_ALTERNATIVES. The limits come from half of 81 questions about handbooks: if
-# the lead was at least 1, a second passage added the answer to 1 of 29 questions and a third to none; from 0.5 on, each
-# added it to 1 of 22; below 0.5, three passages added it to 6 of 30.
+# is at least NEARLY_SURE, otherwise MOST_ALTERNATIVES. The limits come from half of 81 questions about handbooks. The
+# alternatives contained the missing answer to:
+# - 1 of 29 questions (second passage) and none (third) if the lead was at least 1;
+# - 1 of 22 questions (second passage) and 1 (third) if the lead was at least 0.5;
+# - 6 of 30 questions (three passages together) if the lead was smaller.
 SURE, NEARLY_SURE = 1.0, 0.5
-# If an excerpt shows less than this share of its passage, the next card shows the whole passage.
+# If an excerpt shows less than this share of its passage, the whole passage is also shown, below the excerpt.
 SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
@@ -34,7 +36,7 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in the order in which they are shown.
 
-    The order is by heading (equal to the question or not), by evidence, by score, and by marker.
+    Results with the question as a heading come first, then results with evidence, a higher score or a lower marker.
     """
     asked = find_stem_set(question)
 
@@ -56,7 +58,7 @@ def build_excerpts(
 ) -> Iterator[tuple[Excerpt, QuotableUnit]]:
     """Yield the excerpt of each result in display order, with the sentence or row closest to the question.
 
-    If ``is_answered``, the first excerpt is the answer and the others are cards. Repeated excerpts are left out.
+    If ``is_answered``, the first excerpt is the answer. Repeated excerpts are left out.
     """
     shown: list[Excerpt] = []
     told: list[str] = []
@@ -75,7 +77,7 @@ def build_excerpts(
 
 
 def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage | None:
-    """Return the whole passage as a card if the excerpt shows less than SHOWN_SHARE of it; else None."""
+    """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it; otherwise None."""
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
     if shown >= SHOWN_SHARE * (best.end - best.start):

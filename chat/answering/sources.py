@@ -122,7 +122,7 @@ class TablesOfQuestion:
 
 
 def find_tables(question: str, filters: SearchFilters, sources: Sequence[ContextSource]) -> TablesOfQuestion | None:
-    """Return the tables in the sources and their documents; None if there are none or the look-up is too slow."""
+    """Return the tables in the documents of the sources; None if there are none or the look-up is too slow."""
     try:
         with limit_statements(NAMING_SECONDS):
             tables = list_table_names(filters, [source.block.best for source in sources], question, MOST_NAMED)
@@ -146,8 +146,8 @@ def find_sources(
 ) -> AnswerDraft:
     """Search the documents and tables, and return a draft of the answer with the sources.
 
-    ``profile`` has the settings of the search. If it is None, the settings for the visitor ``subject`` are used.
-    ``tried`` are questions assigned to passages for this search only.
+    If ``profile`` is None, the search profile for the visitor ``subject`` is used.
+    ``tried`` has questions that this search treats as if they were stored with the passages.
     """
     profile = profile or choose_profile(subject)
     # The index's state is read before the search, so that the stored state is never too new.

@@ -76,7 +76,7 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """Return the question about a table that the model wrote into the call's arguments. Raises: Unanswerable."""
+        """Return the question that the model wrote into the call's arguments. Raises: Unanswerable."""
         if self.name != FUNCTION:
             raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:

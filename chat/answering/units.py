@@ -76,7 +76,7 @@ class SourceSection:
 
 
 def list_blocks(source: ContextSource) -> tuple[Block, ...]:
-    """Return the blocks of a source in order."""
+    """Return the blocks (paragraphs, lists, tables etc.) of a search result's text in order."""
     context = source.block
     if context.blocks:
         return context.blocks

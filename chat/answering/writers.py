@@ -62,8 +62,8 @@ def get_default_writer() -> str:
 def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
     """Return the generator for the language model with this name; an empty name means the site's default.
 
-    The result is None for the name EXTRACTIVE, because the site then quotes documents without a language model.
-    Raises: ModelFailed if the model was removed or its key cannot be decrypted; ImproperlyConfigured.
+    The result is None for EXTRACTIVE, because the site then quotes documents. Raises: ModelFailed if the model was
+    removed or its key cannot be decrypted; ImproperlyConfigured.
     """
     name = name or get_default_writer()
     if name == EXTRACTIVE:

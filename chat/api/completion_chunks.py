@@ -26,7 +26,8 @@ async def stream_chunks(
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the answer begins again, a ruled line follows, then the new answer, which the last chunk repeats as ``answer``.
+    If the site withdraws the text so far, a ruled line and a new answer follow. The last chunk has all of the new
+    answer as ``answer``.
     """
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.

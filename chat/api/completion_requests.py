@@ -100,8 +100,8 @@ class MessageSerializer(KnownFieldsOnly):
     def to_internal_value(self, data: Any) -> Any:
         message = super().to_internal_value(data)
         parts = message.get("content") or []
-        # A question with a picture is refused, because its text alone may be incomplete. An earlier reply needs only
-        # its text.
+        # A question with a picture is refused, because its text alone may be incomplete. Other parts of an earlier
+        # reply are ignored.
         is_text = bool(parts) and None not in parts if message["role"] == "user" else any(parts)
         is_call = bool(data.get("tool_calls") or data.get("function_call"))
         return {**message, "content": "\n".join(filter(None, parts)) if is_text and not is_call else None}

@@ -56,7 +56,7 @@ class CompletionSerializer(AnswerSerializer):
 
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
-    """Builds one completion, whole or in chunks with equal fields.
+    """Builds one completion, whole or in chunks that all have the same id, time and model.
 
     ``site`` is the site's address without a slash at the end.
     """
@@ -70,7 +70,6 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        """Return the whole completion. ``answer`` is what `payloads.build_completed_payload` returns."""
         answer, sources = number_in_order(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
@@ -146,7 +145,7 @@ class ChatCompletion:
         annotations: list[Annotation] = []
         for _, cited in sorted(first.items()):
             document = cited["document"]
-            # A deleted document links to the first page, so that later annotations keep their positions.
+            # The annotation of a deleted document links to the front page. Without it, later annotations would move up.
             url = f"{self.site}{build_passage_url(document['id'], cited['start'], cited['end']) or '/'}"
             place: UrlCitation = {
                 "start_index": cited["marker_start"],
@@ -167,10 +166,10 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 
 
 def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text with its ``markers`` numbered by first appearance, from 1, and how offsets moved.
+    """Return the text with its ``markers`` renumbered by first appearance, from 1, and the shifts of offsets.
 
-    The second value has pairs of an old offset and the shift from there on. New markers are added to ``numbers``, which
-    maps old to new numbers.
+    A shift is a pair: an old offset, and the difference from there on. ``numbers`` maps old to new numbers, and gets
+    the new markers.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -185,8 +184,8 @@ def number_in_order(
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
 
-    ``numbers`` maps old numbers to new ones. It already has those that earlier chunks of the stream assigned, and gets
-    the new ones. There are no gaps, because clients show the n-th annotation for ``[n]``.
+    ``numbers`` maps old numbers to new ones, also of earlier chunks of the stream, and gets the new ones. There are no
+    gaps, because clients show the n-th annotation for ``[n]``.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

@@ -68,7 +68,7 @@ class AskersView(ApiView):
 def get_own_answer(request: Request, answer_id: uuid.UUID) -> Answer:
     """Return the answer to an earlier question of the caller. Raises: Http404.
 
-    Callers without an account also get all answers that have no owner.
+    A caller without an account may also get an answer that has no owner.
     """
     answers = list_own_answers(request._request)
     if not request.user.is_authenticated:
@@ -130,7 +130,7 @@ class AskView(AskersView):
     )
     def post(self, request: Request) -> HttpResponseBase:
         """Answer a question with citations, from the documents that the caller may read."""
-        # A caller without cookies would never use a stored session again.
+        # If the caller sent no cookie, no session is stored, because it would never be used again.
         is_visitor = not request.user.is_authenticated and settings.SESSION_COOKIE_NAME in request.COOKIES
         asked, answer = begin_requested_answer(
             request, request.data, get_visitor(request._request) if is_visitor else ""
@@ -218,7 +218,7 @@ class AnswerStreamView(AskersView):
         },
     )
     def get(self, request: Request, answer_id: uuid.UUID) -> HttpResponseBase:
-        """Return the rest of an answer's stream, from any of the site's processes."""
+        """Return the rest of an answer's stream. Any of the site's processes may be writing the answer."""
         named = {"after": request.query_params.get("after"), "Last-Event-ID": request.headers.get("Last-Event-ID")}
         for name, event_id in named.items():
             if event_id and not EVENT_ID.fullmatch(event_id):

@@ -61,10 +61,10 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def list_models(user: AnyUser) -> list[ModelBody]:
-    """Return the entries that a client can name as `model`: the documents to search, and the embedder.
+    """Return the values that a client can send as `model`: the documents to search, or the embedder.
 
-    One entry means all documents. Each collection that the user may read has an entry too. All these entries are listed
-    again with each language model that the user may choose.
+    The first value means all documents, the others one collection each. All are repeated with each language model that
+    the user may choose.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]

@@ -70,7 +70,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
 
 class AlternativeSerializer(PlaceSerializer):
-    """Another passage. ``text`` is the part for readers, ``quote`` the words closest to the question."""
+    """Another passage. ``text`` is the part to show, ``quote`` its sentence or row that best matches the question."""
 
     url = serializers.CharField(help_text="The address of the passage on this site.")
     text = serializers.CharField(help_text="Markdown.")

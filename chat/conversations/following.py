@@ -62,9 +62,10 @@ def may_follow(user: AnyUser, answer: Answer) -> bool:
 
 
 def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
-    """Let the user follow the answer; None if the user follows as many answers as allowed already.
+    """Let the user follow the answer. Return None if the user already follows as many answers as allowed.
 
-    ``told`` are the keys of changes that the page shows now; they are not mailed. ``address`` is the page's.
+    ``told`` are the keys of the changes that the page already shows; no mail reports them. ``address`` is the page's
+    address.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None
@@ -88,9 +89,9 @@ def find_changed_answers() -> list[tuple[int, str]]:
 
 
 def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
-    """Return the answers that the user follows, newest first, each with whether the user may still read it.
+    """Return the answers that the user follows, newest first, and whether the user may still read each.
 
-    If not, the page must hide its question too.
+    If the user may not read an answer, the page must hide the question as well.
     """
     rows = list(FollowedAnswer.objects.filter(user=user).select_related("answer__conversation"))
     own = [row.answer for row in rows if row.answer.conversation.owner_id == user.pk]

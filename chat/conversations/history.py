@@ -20,9 +20,10 @@ _TURN_FIELDS = (
 
 
 def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Turn, ...]:
-    """Return the previous questions and answers, oldest first, or else the history that the client sent.
+    """Return the previous questions and answers, oldest first.
 
-    Answers that the asker or the ``viewer`` may not read are empty.
+    If the client sent a history, it is returned instead. Answers that the asker or the ``viewer`` may not read are
+    empty.
     """
     if answer.history is not None:
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])

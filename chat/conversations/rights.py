@@ -60,7 +60,7 @@ class Rights:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def find_hidden_documents(self, documents: Iterable[int]) -> frozenset[int]:
-        """Return the ids among ``documents`` that the user may not read, without deleted documents."""
+        """Return the ids among ``documents`` that the user may not read. Deleted documents are left out."""
         wanted = set(documents)
         if not wanted:
             return frozenset()
@@ -221,7 +221,7 @@ def list_stoppable_answers(request: HttpRequest) -> QuerySet[Answer]:
 
 
 def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
-    """Return the caller's answers, and all other readable ones if the caller may view those of other users."""
+    """Return the caller's answers, and the answers of other users that the caller may read."""
     if not may_read_all_answers(request.user):
         return list_own_answers(request)
     closed = build_closed_condition(request.user)

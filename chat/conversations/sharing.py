@@ -63,7 +63,7 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
 def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Return the ids of answers that use a document which is deleted or which the user may not read.
 
-    Sources without a citation count too.
+    Sources that the answer does not cite are checked too.
     """
     listed = list(answers)
     behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}

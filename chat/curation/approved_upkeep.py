@@ -64,7 +64,6 @@ def flag_outdated_answers() -> None:
 
 
 def mail_owners() -> int:
-    """Mail the owners of newly flagged approved answers, and return the number of mails."""
     told = 0
     due = Q(flag="") | ~Q(told_at=None)
     for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):

@@ -34,7 +34,7 @@ def build_answer_context(
     return {
         "answer": answer,
         "text": render_answer(answer.text, ()) if answer.text else answer.error,
-        # Several rows of a table can have the same place, which is shown once.
+        # Citations of several rows of a table may have the same description, which is listed once.
         "cited": list(
             {
                 (cited.marker, cited.document, cited.where): cited for cited in map(build_cited_passage, citations)
@@ -50,9 +50,9 @@ def build_answer_context(
 
 
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
-    """Answer the question with the user's rights, and return the context of its template. Nothing is saved.
+    """Answer the question with the user's rights, and return the template's context. Nothing is saved.
 
-    ``tried`` are questions assigned to passages for this search only.
+    ``tried`` has questions that this search treats as if they were stored with the passages.
     """
     try:
         with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):

@@ -129,7 +129,7 @@ def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
 class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """The form of an approved answer.
 
-    ``finding``: the curator only searches for passages, so the form is not saved yet, and its errors are not shown.
+    If ``finding`` is true, the curator only searches for passages: the form is not saved, and its errors are not shown.
     """
 
     wordings = forms.CharField(

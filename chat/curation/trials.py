@@ -1,4 +1,7 @@
-"""Assign a question to a passage. Before an assignment or an approval is saved, show the resulting answer."""
+"""Let a curator store a question with a passage, so that a search for the question finds the passage.
+
+Before this question or an approved answer is saved, the curator sees the resulting answer.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +54,9 @@ class Trial:
 
 
 def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
-    """Return the answer that readers would get if its question were assigned to the passage ``chunk_id``.
+    """Return the answer that users would get if its question were stored with the passage ``chunk_id``.
 
-    An assigned question is one of the passage's questions, by which a search finds it. Nothing is stored. Raises:
-    PermissionDenied.
+    Raises: PermissionDenied.
     """
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)
@@ -103,9 +105,9 @@ def _get_passage_choice_message() -> str:
 
 
 def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
-    """Return the questions that each passage would have after ``question`` moved to the passage ``chunk_id``.
+    """Return the changed passages with their questions if ``question`` moved to the passage ``chunk_id``.
 
-    This passage comes first. Empty if the user may not change it. Raises: PermissionDenied.
+    This passage comes first. The result is empty if the user may not change it. Raises: PermissionDenied.
     """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied

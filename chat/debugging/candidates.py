@@ -61,7 +61,6 @@ class ShownPassage:
 
 
 def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
-    """Return the candidates' passages by chunk id, without those that the viewer may not read."""
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
@@ -77,8 +76,7 @@ class ScoreBar:
     """A candidate's score by one retriever, and the bar that shows its contribution to the total score.
 
     ``start`` and ``width`` are percentages of the column's width. The bar extends from the middle of the column to the
-    right for a positive contribution, and to the left for a negative one. For the contribution ``largest``, it reaches
-    the edge of the column.
+    right, or to the left for a negative contribution. The contribution ``largest`` reaches the edge.
     """
 
     score: RetrieverScore
@@ -137,7 +135,6 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
 
 
 def find_used_weights(trace: SearchTrace) -> dict[str, float]:
-    """Return the weight that each retriever had in the scores."""
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:
         scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]

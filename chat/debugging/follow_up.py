@@ -27,7 +27,7 @@ class AnswerDocument:
 
 
 def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[AnswerDocument]]:
-    """Return the documents of each answer: the cited ones, then at most three other sources. This takes two queries."""
+    """Return the documents of each answer: the cited ones, then at most three other sources."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
     behind: dict[UUID, dict[int, bool]] = {}

@@ -1,4 +1,4 @@
-"""Explain why the page shows each hit of an answer that quotes documents, or why it does not."""
+"""Explain for each search hit why the page shows or hides it, if the answer quotes documents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
     """Return the hits of an answer or refusal, best first.
 
     If a language model wrote the answer, or it was computed from a table, the result is empty. Only hits with a chunk
-    id in ``readable`` are returned; if ``readable`` is None, all hits are returned.
+    id in ``readable`` are returned; None means all.
     """
     if answer.generator != EXTRACTIVE or answer.computed:
         return ()

@@ -107,10 +107,10 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
 
 
 def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> tuple[int | None, str]:
-    """Return the number of passages that contain a word of the question, and an empty text.
+    """Return the number of passages that contain a word of the question, and a reason if this number is unknown.
 
-    Only passages that both the asker and the viewer may read are counted. If counting is impossible, return None and
-    the reason, which is empty if the viewer may not read it.
+    Only passages that both the asker and the viewer may read are counted. The number is None if counting is impossible.
+    The reason is empty if the viewer may not read it.
     """
     try:
         asked, seen = answer.filters(), build_filters(viewer)

@@ -49,7 +49,6 @@ class RankThenAndNow:
 
     @property
     def change(self) -> str:
-        """The change of the rank: `new`, `gone`, `up`, `down` or `same`."""
         if self.then is None or self.now is None:
             return "new" if self.then is None else "gone"
         before, after = (each.rank or float("inf") for each in (self.then, self.now))
@@ -58,7 +57,7 @@ class RankThenAndNow:
 
 @dataclass(frozen=True, slots=True)
 class RanksNow:
-    """The ranks of passages in an answer's search then, and in the same search repeated now.
+    """The ranks of passages when the question was answered, and when the same search is repeated now.
 
     ``changes`` are sentences about changed settings and documents; ``error`` is why the search failed.
     """
@@ -138,7 +137,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
 
 
 def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
-    """Yield sentences on what has changed since the answer in the documents that the viewer may read."""
+    """Yield sentences about changes, after the answer was created, in documents that the viewer may read."""
     now: IndexState | None = read_index_state(filters.collections)
     is_changed = None
     if then.index is not None and now is not None:
@@ -168,10 +167,7 @@ def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) ->
 
 
 def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Iterable[str]:
-    """Yield a sentence for each setting that differs between the answer's search and the search repeated now.
-
-    If another search profile is active now, the first sentence says so.
-    """
+    """Yield a sentence for each setting that differs between the answer's search and the search repeated now."""
     in_force = profiles.active_profile()
     if in_force.version_id != answer.profile_version_id:
         yield _("Another profile is active now: %(now)s; the answer used %(then)s.") % {

@@ -51,7 +51,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(status__in=Answer.UNFINISHED)
 
     def interrupted(self) -> AnswerQuerySet:
-        """Return the answers that no process writes any more, although they are not saved."""
+        """Return the unfinished answers that no process writes any more."""
         is_silent = Q(lease__isnull=False, heartbeat_at__lt=Now() - CLOSED_AFTER)
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
@@ -77,9 +77,9 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 class Answer(Leased):
     """A question and its answer.
 
-    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. The process that writes it
-    has its lease; ``attempts`` counts the leases. ``followed_at`` is when a reader in another process last read the
-    stream.
+    The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. The process that writes the
+    answer has the answer's lease; ``attempts`` counts the leases. ``followed_at`` is when a reader in another process
+    last read the stream.
     """
 
     SILENT_AFTER = timedelta(seconds=15)
@@ -179,7 +179,7 @@ class Answer(Leased):
             models.Index(F("search_ms").asc(nulls_first=True), F("id").asc(), name="answer_by_search_ms"),
             models.Index(F("confidence").asc(nulls_first=True), F("id").asc(), name="answer_by_confidence"),
             models.Index(fields=["-created_at", "-id"], condition=Q(refused=True), name="answer_refused_by_time"),
-            # This index contains all columns of the dashboard, because reading whole answers is slow.
+            # This index contains all columns that the dashboard reads, because reading whole answers is slow.
             models.Index(
                 fields=["completed_at"],
                 include=[
@@ -194,7 +194,7 @@ class Answer(Leased):
 
     @classmethod
     def build_gap_condition(cls) -> Q:
-        """Return a condition for gaps: searched questions whose answer was a refusal or was rated not helpful."""
+        """Return a condition for gaps: answers after a search that are refusals or were rated not helpful."""
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
         # Most sites have no drafts. Without the condition on drafts, an index can return the answers in order.
@@ -334,7 +334,7 @@ class StreamedEvent(models.Model):
 
     @property
     def event_id(self) -> str:
-        """The number of the attempt and of the event in it, both from 1, such as "1-12"; empty if it is not stored."""
+        """The numbers of the attempt and the event, each from 1, such as "1-12"; empty if the event is not stored."""
         return f"{self.attempt}-{self.sequence}" if self.sequence else ""
 
     @property

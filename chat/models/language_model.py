@@ -18,9 +18,9 @@ from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host to which the site may connect.
+    """Return the addresses of a host, to which the site may connect.
 
-    Raises: AddressRefused (final), or httpcore2.ConnectError (the call is repeated).
+    Raises: AddressRefused, or httpcore2.ConnectError, after which the call is repeated.
     """
     try:
         return resolve_host(host, port)
@@ -29,7 +29,7 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model that an admin has added to the one in the settings.
+    """A language model that an admin has added. The settings contain another one.
 
     ``secret`` is the encrypted API key. Prices are per million tokens.
     """

@@ -71,7 +71,7 @@ def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
 
 
 def _unlink(state: StateCore) -> None:
-    """Replace a link by its text if no source contains its address. Other links get the source's spelling."""
+    """Replace a link by its text if no source contains its address. Other addresses are written as in the source."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
         if token.type != "inline" or not any(child.type == "link_open" for child in token.children or []):

@@ -46,7 +46,6 @@ _UNDER_HEAD = re.compile(r"\n\| ?:?-+:? ?\|")
 
 
 def has_table_rows(text: str) -> bool:
-    """Return whether the text contains table rows."""
     return _UNDER_HEAD.search(text) is not None
 
 

@@ -86,7 +86,7 @@ class SourceCard(_LinkedPassage):
 
 @dataclass(frozen=True, slots=True)
 class ResultCard:
-    """A passage to show beside an answer or instead of it. ``quote`` has its words closest to the question."""
+    """A passage to show with an answer or instead of it. ``quote`` is what best matches the question."""
 
     chunk_id: int | None
     href: str
@@ -101,7 +101,6 @@ class ResultCard:
 
 
 def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
-    """Return a card for each stored passage to show beside the answer."""
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),

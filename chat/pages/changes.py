@@ -111,6 +111,6 @@ def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None
 
 
 def list_distinct_changes(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
-    """Return each change of the citations once, in the order of their markers."""
+    """Return the changed passages that the citations quote, each once, ordered by marker."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

@@ -27,7 +27,7 @@ class CollectionCard:
 class FrontPage:
     """The content of the front page. ``others`` is the number of collections without a card.
 
-    If the visitor chose a single document to ask, ``questions`` are suggestions for it. Otherwise it is empty.
+    ``questions`` are suggestions if the visitor chose a single document; otherwise there are none.
     """
 
     cards: tuple[CollectionCard, ...]
@@ -37,7 +37,6 @@ class FrontPage:
 
 
 def build_front_page(user: AnyUser, collections: Sequence[Collection], recent: Sequence[Conversation]) -> FrontPage:
-    """Return the front page with cards of the largest collections, ordered by name."""
     figures = {
         pk: (count, changed)
         for pk, count, changed in Document.objects.readable_by(user)

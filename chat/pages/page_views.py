@@ -160,8 +160,7 @@ def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]
 def list_answers_before_branch(conversation: Conversation) -> list[Answer]:
     """Return the answers that were given before the conversation branched from another one.
 
-    Editing an earlier question begins a new conversation (a branch). The answers before that question belong to the
-    old conversation. The list is empty for a conversation that did not begin in this way.
+    Editing an earlier question begins a new conversation (a branch).
     """
     edited = conversation.branched_from
     if edited is None:

@@ -25,7 +25,7 @@ BuildAddress = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """A footnote of a printed answer, with the number of a marker and the words that it cites.
+    """A footnote of a printed answer. ``number`` is its marker, and ``quotes`` are the cited words of the source.
 
     ``address`` opens the passage on this site, ``url`` the original document.
     """
@@ -79,7 +79,7 @@ def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: Buil
 
 
 def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
-    """Return a function that says which documents an answer searched, without names the user may not see."""
+    """Return a function that names the documents searched for an answer, without names the user may not see."""
     listed = list(answers)
     collections = dict(Collection.objects.readable_by(user).values_list("pk", "name"))
     wanted = {answer.document_id for answer in listed} - {None}

@@ -75,7 +75,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_correct_answers=may_correct_answers(request), models=models)
-    # The button to follow comes at the end of the stream, because the answer has no citations yet.
+    # The answer has no citations yet, so the "Follow" button is shown only when the stream ends.
     return replace(turn, followed=is_followed(answer, followed))
 
 
@@ -243,9 +243,9 @@ def ask(request: HttpRequest) -> HttpResponse:
 def _read_filters(
     request: HttpRequest, named: uuid.UUID | None, collection: str | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the filters in the form, and an error message.
+    """Return the filters that the user chose in the form, and an error message.
 
-    None in place of the filters means that the conversation's last filters apply.
+    If the filters are None, the conversation's last filters apply.
     """
     if not has_filters(request.POST):
         return None, ""

@@ -15,8 +15,8 @@ from chat.pages.doubts import Doubt
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
-# The Markdown parser's environment has ``markers``; ``link``, which returns the HTML of the marker at an offset; and
-# ``addresses`` (see :func:`map_linkable_addresses`).
+# `render_answer` passes an environment to the Markdown parser: ``markers``; ``link``, which returns the HTML of the
+# marker at an offset; and ``addresses`` (see :func:`map_linkable_addresses`).
 
 _PREVIEW = 'data-title="{title}" data-where="{where}" data-quote="{quote}" data-support="{support}" aria-label="{name}"'
 _LINKED = f'<sup class="cite"><a href="{{href}}" {_PREVIEW}>{{marker}}</a></sup>'
@@ -69,9 +69,9 @@ def render_answer(
 
 
 def _add_sign(html: str, number: int, doubt: Doubt) -> str:
-    """Insert a warning sign after the words that are marked with ``data-doubt="number"``.
+    """Insert a warning sign after the doubtful words, whose element has the attribute ``data-doubt``.
 
-    The answer cannot forge this mark, because its text is escaped.
+    The answer cannot contain this attribute itself, because its text is escaped.
     """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:

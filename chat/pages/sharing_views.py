@@ -75,7 +75,7 @@ def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUse
     changes = find_readable_changes(answers, withheld)
     followed = find_followed(user, answers)
     turns = [
-        # The page gets no ids of the database, because they let a reader change an answer without an owner.
+        # The page gets no database ids, because a reader could use them to change answers that have no owner.
         replace(
             build_withheld_turn(answer, question=_("A question about documents that you may not read"))
             if answer.pk in withheld

@@ -106,8 +106,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return a passage's questions that are clear without the passage.
 
-    The first one is the passage's own heading, the last of ``path``, if it is a question. The others are from
-    ``written``, the questions stored with the passage.
+    These are the last heading in ``path``, if it is a question, and the stored questions ``written``.
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.
@@ -123,7 +122,7 @@ def _rate_specificity(question: str) -> tuple[int, int]:
 
 
 def list_follow_up_questions(answer: Answer) -> tuple[str, ...]:
-    """Return suggested questions about the first cited document, nearest to the citation first.
+    """Return suggested questions from the first cited document, from passages near the citation first.
 
     Questions that were already asked in the conversation are left out.
     """

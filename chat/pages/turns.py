@@ -35,14 +35,13 @@ LOW_CONFIDENCE = 0.5
 class ShownTurn:
     """A question and its answer on a page.
 
-    - ``id``: the answer's id; another one on a shared page.
+    - ``id``: the answer's id; on a shared page, another unique id.
     - ``is_withheld``: only the question is shown.
     - ``is_narrow``: some documents were not searched.
     - ``passes_nothing``: the filters exclude all documents.
     - ``models``: language models with which the user can ask again.
     - ``changes``: cited passages that have changed.
-    - ``last_read``: if no cited passage has changed, when the site last read the cited documents. If the times differ,
-      it is the earliest.
+    - ``last_read``: the earliest time when the site last read a cited document; None if a cited passage has changed.
     - ``followed``: whether the reader gets mails about changes; None if impossible.
     """
 
@@ -99,7 +98,7 @@ class ShownTurn:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that may become links: of cited documents, and in the text of cited sources."""
+        """The addresses that may become links: the addresses of cited documents, and those in the cited texts."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
         cited = [source for source in self.answer.sources if source["marker"] in named]
@@ -173,10 +172,10 @@ def build_turn(
     changes: Mapping[int, Change] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
-    """Return a stored question and answer as its template needs it.
+    """Return a stored question and answer in the form that the template needs.
 
-    ``viewer`` is a reader other than the asker. ``changes`` maps citation ids to changed passages; None means that no
-    words were compared.
+    ``viewer`` is the reader if this is not the asker, else None. ``changes`` maps citation ids to passages that changed
+    after the answer; None means that this was not checked.
     """
     rows = () if answer.status == Answer.Status.PENDING else answer.citations.all()
     changed = list_distinct_changes(changes or {}, rows)
@@ -229,9 +228,9 @@ def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Return a turn with a question but no answer, for a reader who may not read the answer.
+    """Return a question without its answer, for a reader who may not read the answer.
 
-    ``question`` replaces the question if the reader may not see it either.
+    ``question``, if not empty, is shown instead of the asked question.
     """
     bare = Answer(
         pk=answer.pk,

@@ -91,9 +91,9 @@ class Admission:
             self._reserved.pop(answer_id, None)
 
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
-        """Put an accepted answer into the queue, even if it is full.
+        """Put an answer that is to be written into the queue, even if the queue is full.
 
-        The place belongs to the caller who reserved it, or to ``caller`` if it was not reserved.
+        The answer counts for the caller who reserved a place for it, or else for ``caller``.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)

@@ -1,6 +1,6 @@
 """Find an earlier answer to the same question about unchanged documents.
 
-The key contains all that an answer depends on, so no answer has to be removed.
+The key contains all that an answer depends on. After a change the key differs, so cached answers need no removal.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ FLUSH_SECONDS = 0.25
 UNFOLLOWED_SECONDS = 5.0
 
 
-# An answer is stopped this many seconds after a caller who cannot reconnect has left.
+# If a caller leaves and cannot reconnect, the site stops writing the answer after this many seconds.
 GONE_SECONDS = 0.2
 
 
@@ -67,8 +67,8 @@ def _is_abandoned(run: Run) -> bool:
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     """Store the first events of each answer, and renew the leases.
 
-    ``snapshots`` has the number of events to store for each answer. Return the answers that this process may still
-    write, each with whether a reader in another process follows it.
+    ``snapshots`` has the number of events to store. Return the answers that this process may still write; the value is
+    True if a reader in another process follows the answer.
     """
     if not snapshots:
         return {}

@@ -35,7 +35,7 @@ _WORDS = [each.name for each in fields(CitedWords)]
 
 
 def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
-    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` in it is a marker."""
+    """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` in ``text`` is a marker."""
     if markers is None:
         return {"text": text}
     return {
@@ -129,7 +129,7 @@ def build_unsaved_answer(
 
 
 def build_source(found: ContextSource, question: str) -> SourcePayload:
-    """Return the payload of a source, with a ``snippet``: its words closest to the question."""
+    """Return the payload of a source. ``snippet`` is the part that best matches the question."""
     block = found.block
     return {
         "marker": found.marker,
@@ -203,7 +203,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
 
 
 def build_completed_payload(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
-    """Return the payload of a finished answer, without the id of an earlier answer that it repeats."""
+    """Return the payload of a finished answer. If it repeats an earlier answer, that answer's id is left out."""
     approval = get_approval(answer.approved)
     return {
         "answer": answer.text,

@@ -124,7 +124,7 @@ class _Reader:
         self.knows_sources = False
 
     def may_begin(self, saved: Answer | None = None) -> bool:
-        """Return whether the user may read the answer; True if it was deleted.
+        """Return whether the user may read the answer. If it was deleted, return True: the stream reports that.
 
         ``saved`` is the answer, if it is loaded already.
         """

@@ -23,7 +23,7 @@ def join_tokens(events: Iterable[StreamedEvent]) -> str:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The writing of one ``answer`` in this process, which has its lease (the reservation in the database).
+    """An ``answer`` that this process writes. The process has a lease (the reservation in the database).
 
     - ``stored``: the number of events in the database.
     - ``readers``: the number of open connections; ``followers`` of them wait for an event.

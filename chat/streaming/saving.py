@@ -1,4 +1,4 @@
-"""Save an answer, its citations and its last event in one transaction, and close interrupted answers."""
+"""Save an answer, its citations and its last event in one transaction, and end interrupted answers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def save_answer(run: Run) -> StreamedEvent:
         answer.timings_ms = {stage: round(milliseconds, 2) for stage, milliseconds in run.timings_ms.items()}
         answer.total_ms = answer.timings_ms.get("total")
         is_approved = isinstance(outcome, CompletedEvent) and outcome.approval is not None
-        # An answer without a search, an approved answer (it may expire) and a copy get no cache key.
+        # Answers without a search, approved answers (which may expire) and copies of cached answers are not cached.
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:

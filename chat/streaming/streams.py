@@ -48,7 +48,8 @@ async def follow_stream(
     """
     run = RUNS.get(answer_id)
     if run is None or run.loop is not asyncio.get_running_loop():
-        # A leased answer must be written even if the reader leaves, so a task that is not cancelled takes the lease.
+        # A leased answer must be written even if the reader leaves, so the lease is taken by a task that a disconnect
+        # does not cancel.
         try:
             run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:

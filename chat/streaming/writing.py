@@ -180,7 +180,10 @@ def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
 
 
 def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
-    """Return the answer's cache key, and an earlier answer to use again, or None; "" and None if the database fails."""
+    """Return the answer's cache key, and an earlier answer to use again or None.
+
+    If the database fails, return "" and None.
+    """
     try:
         with limit_statements(LOOK_UP_SECONDS):
             return answer_cache.find_cached_answer(run.answer, run.filters, run.history, writer)
@@ -193,9 +196,9 @@ def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 @asynccontextmanager
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
-    """Wait in the queue, and run the block when a place is free.
+    """Wait in the queue until the answer may be written, then run the block.
 
-    Each change of the position is published as an event `queued`, at last with 0.
+    Each new position in the queue is published as an event `queued`. The last position is 0.
     """
     changed = asyncio.Event()
 
@@ -254,7 +257,7 @@ async def _end(run: Run) -> None:
 
 
 async def release_own_answers(seconds: float) -> None:
-    """Release the answers that this event loop writes, so that other processes can write them.
+    """Give up the leases of this event loop's answers, so that other processes can write the answers.
 
     Wait at most ``seconds`` for answers that are being saved.
     """

@@ -27,7 +27,7 @@ def answer_body(turn: ShownTurn) -> SafeString:
 
 @register.filter
 def result_body(result: ResultCard) -> SafeString:
-    # The text comes from a document, so the addresses in it may become links.
+    # The addresses may become links, because the text comes from a document and not from a model.
     return render_answer(result.text, (), addresses=find_addresses(result.text))
 
 

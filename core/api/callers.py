@@ -23,5 +23,5 @@ def find_address(request: Any) -> str:
 
 
 def identify_caller(request: Any) -> str:
-    """Return whose requests are limited together: the id of an account, or a visitor's address."""
+    """Return the key for a caller's rate limits: the account's id, or a visitor's address."""
     return str(request.user.pk) if request.user.is_authenticated else find_address(request)

@@ -14,7 +14,7 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 
 
 class KnownFieldsOnly(serializers.Serializer[Any]):
-    """Base class of request bodies that refuse unknown fields, because a misspelt field would be ignored.
+    """Base class of request bodies in which unknown fields are errors. Otherwise, a misspelt field would be ignored.
 
     Fields in ``ignored_fields`` are accepted.
     """

@@ -18,9 +18,9 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply of a language model, without its thoughts.
+    """A whole reply of a language model, without the text that the model thinks before its answer.
 
-    ``finish_reason`` is as in :class:`Delta`. ``characters`` includes thoughts. Token counts are None if the server
+    ``finish_reason`` is as in :class:`Delta`. ``characters`` includes this text. Token counts are None if the server
     does not count.
     """
 

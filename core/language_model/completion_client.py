@@ -126,10 +126,10 @@ class Request:
 
 @dataclass(slots=True)
 class KnownModel:
-    """What the client has learned about a language model from its responses.
+    """The client's knowledge of a language model, from its responses.
 
-    ``refused`` are request fields that the server does not support. If ``opens_with_thought`` is true, replies begin
-    within a thought.
+    ``refused`` are request fields that the server does not support. ``opens_with_thought``: replies begin with the text
+    that the model thinks before its answer, without an opening marker.
     """
 
     refused: frozenset[str] = frozenset()
@@ -239,7 +239,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
-        """Remember what the server does not support, except tools if it has accepted them before."""
+        """Remember the fields that the server refuses, except ``tools`` if the server has accepted tools before."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

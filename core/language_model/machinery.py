@@ -1,6 +1,7 @@
 """Remove thoughts, function calls and control tokens, which have markers such as <think>, from a model's text.
 
-To support another family of models, add a row to :data:`THOUGHTS`.
+A thought is the text that a model thinks before its answer. To support another family of models, add a row to
+:data:`THOUGHTS`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS
 _CLOSINGS.append(re.compile(_CALL_CLOSING, re.IGNORECASE))
 _ALONE = "|".join(closing for _, _, closing, is_alone in THOUGHTS if is_alone)
 _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
-# The group `alone` is tried before the group `end`, because one of its markers begins with a marker that ends a turn.
+# The group `alone` precedes the group `end`, which would match the beginning <|end|> of a closing marker of gpt-oss.
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
     + f"|(?P<alone>{_ALONE})|(?P<end>{_END})(?!<\\|start\\|>assistant)|{_SIGN}",
@@ -100,11 +101,11 @@ class MachineryStream:
     """Removes thoughts, function calls and control tokens from a language model's streamed reply.
 
     - ``may_show`` returns whether the sources contain a text; such a text is not removed.
-    - ``opens_with_thought``: the reply begins within a thought.
+    - ``opens_with_thought``: the reply begins with a thought that has no opening marker.
     - ``withheld`` is true if some text was removed.
-    - ``closes_alone`` is true if a thought ended that no marker had opened.
-    - ``takes_back`` is true if the text of such a thought was already returned. The caller must remove this text and
-      reset the flag.
+    - ``closes_alone`` is true if a closing marker had no opening marker.
+    - ``takes_back`` is true if the thought before such a marker was already returned. The caller must remove this text
+      and reset the flag.
     """
 
     def __init__(
@@ -148,7 +149,7 @@ class MachineryStream:
         return self._release(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the remaining text, without unfinished thoughts and function calls.
+        """Return the remaining text. A thought or function call without a closing marker is removed too.
 
         ``is_cut``: the reply ended early.
         """

@@ -95,8 +95,8 @@ class ExperimentAdmin(PageAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            # From the start, visitors get a search profile that may be unpublished, so a start needs the right to
-            # publish.
+            # A started experiment shows visitors a search profile that may be unpublished, so starting needs the right
+            # to publish.
             self.build_button_path("<int:pk>/start/", self.start_view, "experiment_start", STEER, PUBLISH),
             self.build_button_path("<int:pk>/end/", self.end_view, "experiment_end", STEER),
             *super().get_urls(),

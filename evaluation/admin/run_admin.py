@@ -1,4 +1,4 @@
-"""Runs in the admin: measurements of an evaluation set, with progress, results, and the comparison of two runs."""
+"""Admin pages of runs (measurements of an evaluation set): progress, results, and the comparison of two runs."""
 
 from __future__ import annotations
 

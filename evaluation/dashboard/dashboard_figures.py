@@ -89,10 +89,11 @@ def compute_activity(scope: DashboardScope) -> tuple[dict[date, Activity], Activ
 
 BINS = 10
 EDGES = tuple(number / BINS for number in range(BINS + 1))
-# Scores of different judges cannot be compared, so each judge has a distribution.
+# Scores of different judges cannot be compared, so the dashboard shows a distribution for each judge.
 METRICS = (Score.Metric.GROUNDEDNESS, Score.Metric.FAITHFULNESS, Score.Metric.ANSWER_RELEVANCY)
 
-# LEAST ignores NULL, so errors are counted separately. MATERIALIZED joins each judgement to its answer only once.
+# A NULL score is an error, counted in bin -1. LEAST would ignore the NULL. MATERIALIZED joins each judgement to its
+# answer only once.
 _SCORES = """
 WITH judged AS MATERIALIZED (
     SELECT judgement.id, judgement.judge

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Two groups of questions are joined if their mean cosine is at least this. Lower values join unrelated Dutch questions.
+# Two groups of questions are merged if their mean cosine is at least this. Lower values merge unrelated Dutch
+# questions.
 LEAST_LIKENESS = 0.6
 _EXAMPLES = 3
 
@@ -80,7 +81,7 @@ def cluster_gaps(
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
 ) -> list[Gap]:
-    """Group questions without a good answer by meaning. Return the groups, the largest first.
+    """Group by meaning the questions that had no good answer. Return the groups, the largest first.
 
     ``vectors`` are the unit vectors of :func:`list_wordings`, in the same order, of shape (wordings, dimension).
     """
@@ -153,7 +154,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     """
     bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
-    # A follow-up question is shown in the form in which it was searched, which needs no earlier questions.
+    # A follow-up question is shown as it was rewritten for the search, so that it needs no earlier questions.
     found = [
         Unanswered(str(row.pk), row.standalone_question, row.completed_at)
         for row in rows
@@ -185,8 +186,8 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 class GapReport:
     """The largest groups of questions without a good answer.
 
-    ``total`` is the number of these questions. Only the latest ones were grouped: ``read`` is their number, and
-    ``groups`` the number of their groups.
+    ``total`` is the number of all questions without a good answer. The latest ``read`` of them were grouped into
+    ``groups`` groups.
     """
 
     gaps: list[Gap] = field(default_factory=list)

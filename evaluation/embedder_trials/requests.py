@@ -35,9 +35,9 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_switch(trial: EmbedderTrial) -> None:
-    """Order that a worker switches the site to the embedder of a trial.
+    """Let a worker switch the site to the embedder of a trial.
 
-    Raises: EvaluationError if it was not measured, or if another trial is unfinished.
+    Raises: EvaluationError if the trial has not been measured, or if another trial is unfinished.
     """
     try:
         with transaction.atomic():

@@ -4,7 +4,6 @@ DeepEval 4.3.1 has faults against which this module protects:
 
 - Without claims, statements or verdicts, faithfulness and answer relevancy are 1, and context relevancy is 0.
 - Unreadable verdicts are dropped.
-- After a TypeError of the judge, DeepEval asks it again without a JSON schema for the reply.
 - `[DEEPEVAL:IMAGE:path]` in a document makes DeepEval read that file or address.
 - DeepEval sends telemetry, reads `.env`, and writes files in the current folder.
 
@@ -45,7 +44,7 @@ if "deepeval" not in sys.modules:
     os.environ.update(_SILENCE)
     # With this key, DeepEval would send results to its maker.
     os.environ.pop("CONFIDENT_API_KEY", None)
-    # The import warns that DeepEval may not write files.
+    # During the import, DeepEval warns that it has no permission to write files. This output is hidden.
     _said, _level = io.StringIO(), logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -82,7 +81,7 @@ _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
 def deepeval_case(case: JudgementCase) -> LLMTestCase:
-    """Convert the case to DeepEval's form, without marks that make it open a file or an address."""
+    """Convert the case to DeepEval's form. Remove the markup that would make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
         # A judge would read markers as part of the claims.
@@ -102,7 +101,6 @@ class DeepEvalJudge:
         self._llm = _JudgeLLM(model, meter)
 
     def metrics(self, case: JudgementCase) -> tuple[str, ...]:
-        """Return the metrics for the case; for a refusal, only the metrics of the sources."""
         if not case.sources:
             return ()
         if case.refused:
@@ -119,7 +117,6 @@ class DeepEvalJudge:
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
-            # DeepEval's evaluate() would send telemetry and write files.
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
             raise _find_judge_error(metric, error) from error
@@ -172,10 +169,7 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _read_verdicts(metric: str, measured: Any, case: JudgementCase) -> list[Mapping[str, Any]]:
-    """Return the single verdicts from which DeepEval computed the score.
-
-    Raises: UnusableJudgement if an item has no verdict.
-    """
+    """Return the verdict on each item. Raises: UnusableJudgement if an item has no verdict."""
     if metric == "contextual_relevancy":
         judged = list(measured.verdicts_list)
         _require_same_number("passages", len(case.sources), "judgements", len(judged))

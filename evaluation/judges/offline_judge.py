@@ -31,14 +31,17 @@ if TYPE_CHECKING:
 
     Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
-# On 240 questions each of SQuAD 2 and XQuAD (Dutch), about 90 % of the right sentences have a higher score, and no
-# other sentence has.
+# On 240 questions each of SQuAD 2 and XQuAD (Dutch), about 90 % of the right sentences have a higher score than this,
+# and no wrong sentence has.
 THRESHOLD = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Relevancy:
-    """The sentence of a text that is most relevant to a question. All numbers are between 0 and 1."""
+    """The sentence of a text that is most relevant to a question.
+
+    ``score``, ``similarity`` and ``coverage`` are from 0 to 1.
+    """
 
     sentence: str
     score: float
@@ -49,10 +52,10 @@ class Relevancy:
 def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
 ) -> list[Relevancy]:
-    """Return for each (headings, text) pair the relevancy of the sentence that is most relevant to the question.
+    """Return for each (headings, text) pair the sentence that is most relevant to the question, with its score.
 
-    If sentences are equally relevant, the first one is returned. The relevancy of a text without words is 0. ``embed``
-    returns unit vectors of shape (texts, dimension).
+    The first of equally relevant sentences is returned. The score of a text without words is 0. ``embed`` returns unit
+    vectors of shape (texts, dimension).
     """
     sentences = [
         (number, heading, text[start:end])
@@ -112,7 +115,6 @@ class OfflineJudge:
         self._verified: VerificationResult | None = None
 
     def metrics(self, case: JudgementCase) -> tuple[str, ...]:
-        """Return the metrics for the case; for a refusal, only the metrics of the sources."""
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context

@@ -22,7 +22,7 @@ class NotMeasurable(UnusableJudgement):
 
 
 class JudgeUnavailable(JudgeError):
-    """An error: the judge cannot be asked now, so other metrics would fail too."""
+    """An error: the judge does not work now, so it cannot measure any metric."""
 
 
 class JudgeBudgetSpent(JudgeError):
@@ -33,8 +33,8 @@ class JudgeBudgetSpent(JudgeError):
 class JudgementCase:
     """An answer to judge, with its sources.
 
-    ``answer`` includes the markers (``[1]``); if ``markers`` is None, every ``[n]`` is one. ``reference`` is the
-    expected answer, or empty. If ``is_quoted``, its sources certainly support it.
+    ``answer`` includes the markers (``[1]``); if ``markers`` is None, every ``[n]`` is a marker. ``reference`` is the
+    expected answer, or empty. If ``is_quoted``, the answer quotes its sources.
     """
 
     question: str

@@ -12,8 +12,8 @@ from retrieval.models import Embedder
 class EmbedderTrial(EvaluationJob):
     """The trial of an embedder on this site, after which an administrator can switch to it.
 
-    ``done`` of ``total`` items of ``step`` are finished. If ``with_switch`` is true, the switch is ordered. ``figures``
-    has an object for each evaluation set and, with several sets, one for all.
+    ``done`` of ``total`` items of ``step`` are finished. If ``with_switch`` is true, the worker switches the site to
+    the embedder. ``figures`` has an object for each evaluation set and, with several sets, one for all sets.
     """
 
     class Status(models.TextChoices):

@@ -79,7 +79,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The collection that is searched: the set's, or the copy of it in a draft; None if deleted."""
+        """The searched collection: the set's collection, or its copy in the draft; None if deleted."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -119,11 +119,12 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question in a run that answers. ``text`` stays if ``question`` is deleted.
+    """The answer to one question in a run that writes answers. ``text`` stays if ``question`` is deleted.
 
     - Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`).
-    - ``generator`` wrote the answer. If ``is_fallback``, it replaced another one, for the reason in ``notice``.
-    - ``judged`` has an object for each metric; ``judge_error`` is the reason why the judge did not finish.
+    - ``generator`` wrote the answer. If ``is_fallback``, this generator replaced another one, for the reason in
+      ``notice``.
+    - ``judged`` has an object for each metric; ``judge_error`` says why the judge did not finish.
     """
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="answer_results", verbose_name=_("run"))
@@ -170,8 +171,8 @@ class AnswerResult(models.Model):
 class GatePolicy(models.Model):
     """A gate, which is a check before publication.
 
-    A candidate (a search profile, a draft or instructions) is measured with the set's questions. The gate refuses it if
-    its ``metric`` is worse than the published state's by significantly more than ``largest_loss``.
+    A candidate (a search profile, a draft or instructions) and the published version are measured with the set's
+    questions. The gate refuses the candidate if its ``metric`` is worse by significantly more than ``largest_loss``.
     """
 
     class Metric(models.TextChoices):

@@ -52,7 +52,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
 
 
 def build_asked_condition(path: str = "") -> Q:
-    """Return a condition for the questions that a run of any kind can use. ``path`` is the lookup to the question."""
+    """Return a condition for the questions that search or answer runs can use. ``path`` leads to the question."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 

@@ -129,7 +129,7 @@ class JudgeUsage(models.Model):
 
 
 class Dashboard(Answer):
-    """A proxy of the model of answers, for the dashboard's place in the admin."""
+    """A Django proxy of the model `Answer`, which gives the dashboard an address in the admin."""
 
     class Meta:
         proxy = True

@@ -65,8 +65,8 @@ def _measure_support(expected: str, reply: EvidencePassage) -> float | None:
 def contains_answer(text: str, answers: Iterable[str]) -> bool:
     """Return whether ``text`` contains the words of one of the ``answers``, whole and in order.
 
-    Case, punctuation, white space and articles are ignored. Source: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+
-    Questions for Machine Comprehension of Text", EMNLP 2016, without its removal of punctuation inside words.
+    Case, articles, white space and punctuation between words are ignored. Source, which also ignores punctuation inside
+    words: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016.
     """
     words = f" {_normalize(text)} "
     return any(answer and f" {answer} " in words for answer in map(_normalize, answers))

@@ -157,7 +157,6 @@ class Reply:
 
     @property
     def texts_on_page(self) -> tuple[str, ...]:
-        """The texts that the page shows beside the answer: passages, and the rows of a table."""
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, CompletedEvent) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))

@@ -39,7 +39,7 @@ class RunMeasure:
         return value
 
 
-# Pages show the measures in this order, lists of runs only the first.
+# Pages show the measures in this order. A list of runs shows only the first measure.
 MEASURES: Mapping[str, tuple[RunMeasure, ...]] = {
     RunKind.SEARCH: (
         RunMeasure("ndcg@10", "ndcg", "nDCG@10"),
@@ -96,8 +96,8 @@ class RunComparison:
 
     - ``differences`` has an interval for each metric with values in both runs.
     - ``beyond_chance`` is 1 for a significant gain, -1 for a significant loss, otherwise 0.
-    - ``better``, ``worse`` and ``same`` are numbers of questions by ``metric``.
-    - ``caveats`` are sentences on other differences than the profile.
+    - ``better`` and ``worse`` are questions by ``metric``; ``same`` is the number of the others.
+    - ``caveats`` are sentences about differences between the runs other than the search profile.
     """
 
     run: EvaluationRun
@@ -123,8 +123,8 @@ class RunComparison:
 def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
     """Return the means of the metrics with intervals, and percentiles of the milliseconds that a question took.
 
-    ``questions`` is the number of values of a mean; a metric without values is missing. Raises: ValueError without
-    results.
+    Each mean has the number of its values as ``questions``. A metric without values is left out. Raises: ValueError if
+    ``results`` is empty.
     """
     return {
         "questions": len(results),
@@ -180,9 +180,10 @@ def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
 
 
 def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") -> RunComparison:
-    """Compare the run with a ``baseline``, an earlier run of the same kind, by ``metric`` or else the first metric.
+    """Compare the run with an earlier ``baseline`` of the same kind.
 
-    Questions with the largest difference come first.
+    Questions with the largest difference in ``metric`` come first. If ``metric`` is empty, the kind's first metric is
+    used.
     """
     before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
     after = {result.question_id: result for result in list_results(run).exclude(question=None)}

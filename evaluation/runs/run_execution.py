@@ -130,7 +130,6 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
 
 
 def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
-    """Store what is measured. If an earlier attempt measured something else, delete its results."""
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run

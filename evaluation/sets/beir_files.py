@@ -92,7 +92,7 @@ def parse_objects(lines: Lines) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def parse_identified_objects(lines: Lines) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield the place in the file, the "_id" and the JSON object of each line. An "_id" must be unique."""
+    """Yield the position in the file, the "_id" and the JSON object of each line. An "_id" must be unique."""
     seen: set[str] = set()
     for where, row in parse_objects(lines):
         identifier = row.get("_id")

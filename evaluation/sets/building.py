@@ -22,7 +22,7 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's question for this answer, without an expectation yet, and whether it is new.
 
-    A follow-up question is stored in the words that were searched, which can be understood without earlier questions.
+    A follow-up question is stored in the words that were searched.
     If these words may come from a source outside the collection, the user's own words are stored.
     """
     is_within = has_only_sources_of(answer, evaluation_set.collection)
@@ -59,8 +59,8 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 def find_asked_collection(answer: Answer) -> Collection | None:
     """Return the collection that was searched, or else the one to which most of the answer's sources belong.
 
-    If there are no sources, it is the site's first collection in service, or None. The original collection
-    replaces a working copy.
+    If there are no sources, return the site's first collection in service, or None. The original collection is returned
+    instead of a working copy.
     """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
@@ -77,9 +77,9 @@ def _find_collection_in_service(collection: Collection) -> Collection:
 
 
 def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int = 1) -> ExpectedPassage:
-    """Store that a search for the question should find the passage, or change its grade.
+    """Store that a search for the question should find the passage. A new grade replaces an earlier one.
 
-    Raises: EvaluationError if the documents should not answer the question.
+    Raises: EvaluationError if the right answer to the question is a refusal.
     """
     if question.expects_refusal and grade > 0:
         raise EvaluationError(str(REFUSAL_HAS_NO_PASSAGE))

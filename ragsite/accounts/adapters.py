@@ -121,7 +121,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         return super().populate_user(request, sociallogin, {**data, "email": email, "username": username})
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[Any, str] | None:
-        """Return the existing account with the provider's e-mail address, so that allauth connects both; else None."""
+        """Return the account with the provider's e-mail address, or None. allauth connects the account to the login."""
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None

@@ -57,7 +57,8 @@ class SignUpForm(SignupForm):
 class PasswordResetForm(ResetPasswordForm):
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        # A new password must not open an account of an identity provider, so it gets no mail.
+        # Accounts that must sign in with an identity provider get no mail, because a password would bypass the
+        # provider.
         self.users = [
             user
             for user in find_users_by_address(email)

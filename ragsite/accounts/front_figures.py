@@ -25,7 +25,7 @@ WEEK_DAYS = 7
 
 
 class FrontFigures:
-    """Numbers of objects that ``user`` may see, for the admin's first page, without unpublished copies."""
+    """Counts of objects that ``user`` may see, for the admin's first page. Working copies of drafts do not count."""
 
     def __init__(self, user: AnyUser) -> None:
         self.user = user

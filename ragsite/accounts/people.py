@@ -114,7 +114,7 @@ def erase_person(user: User) -> None:
     Raises: LastAdministrator.
     """
     users = get_user_model()._default_manager
-    # All administrators are locked, because two of them could erase each other.
+    # The rows of all administrators are locked. Otherwise, two of them could erase each other at the same time.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
         raise LastAdministrator

@@ -38,8 +38,8 @@ ADDRESS_FAILURES = 50
 BUSY_TRIES = 200
 ACCOUNT_FAILURES = 30
 TOKEN_FAILURES = 30
-# After ACCOUNT_FAILURES failures, an account accepts only one sign-in in this time from all addresses at which it has
-# not succeeded before.
+# After ACCOUNT_FAILURES failures, an account accepts one attempt in this time. Attempts from addresses where the
+# account has signed in before do not count.
 ACCOUNT_PAUSE = timedelta(seconds=5)
 KNOWN_FOR = timedelta(days=30)
 _KNOWN_AGAIN_AFTER = timedelta(days=1)
@@ -47,8 +47,8 @@ _KNOWN_AGAIN_AFTER = timedelta(days=1)
 # callers get their turn.
 WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
-# One password at a time is hashed, so that other processors work for the pages. The second slot is for accounts at
-# addresses where they have signed in before.
+# One password at a time is hashed, so that the other processor cores stay free for pages. The second slot is for
+# accounts at addresses where they have signed in before.
 _slots, _kept_slots = Slots(1), Slots(1)
 
 REFUSALS = get_counter(
@@ -81,8 +81,8 @@ class Caller:
 class Allowance:
     """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success now needs no row in the
-    database, because there was a success here in the last day, and no failure since.
+    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success now need not be stored,
+    because one was stored in the last day, and no failure since.
     """
 
     wait_seconds: int
@@ -116,8 +116,7 @@ def find_code_wait(caller: Caller) -> int:
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
     """Return the seconds until the account accepts a sign-in; 0 if it accepts one now.
 
-    An account must wait only after ACCOUNT_FAILURES failed sign-ins from any addresses, and not at an address where it
-    has succeeded before (``is_known``).
+    A sign-in at an address where the account succeeded before (``is_known``) never waits.
     """
     now = timezone.now()
     account = SignInCount.objects.filter(
@@ -208,7 +207,7 @@ class SignInBusy(SignInRefused):
 
 
 def raise_if_limited(wait_seconds: int, reason: str) -> None:
-    """Raise SignInRefused if the caller must wait. ``reason`` is a label of the metric."""
+    """Raise SignInRefused if the caller must wait. REFUSALS counts it with the label ``reason``."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()
         minutes = math.ceil(wait_seconds / 60)

@@ -46,7 +46,6 @@ class ReaderList:
 
 
 def may_list_accounts(viewer: AnyUser) -> bool:
-    """Return whether the viewer may see the names of all accounts in the admin."""
     return viewer.has_perm("auth.view_user")
 
 

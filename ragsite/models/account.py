@@ -67,9 +67,9 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """A count of failed sign-ins for an account, an address, or both together.
 
-    A row of the kind KNOWN is no count: it records that an account has signed in at an address. ``key`` is a keyed
-    hash, because people sometimes type a password as the name. ``since`` is the first failure or the last success.
-    After many failures, an account may be tried only once in a while; ``admitted_at`` is the last such attempt.
+    A row of the kind KNOWN has no count: it records that an account signed in at an address, last at ``since``. In
+    other rows, ``since`` is the first failure. ``key`` is a keyed hash, because people sometimes type a password as the
+    name. After many failures, an account accepts few attempts; ``admitted_at`` is the last of these.
     """
 
     class Kind(models.TextChoices):

@@ -12,12 +12,12 @@ from core.jobs import Leased, is_due
 
 
 class SlackQuestion(Leased):
-    """A question from Slack, with the answer when it is written.
+    """A question from Slack, and the answer to it.
 
     - ``message``: channel and time of the message, unique because Slack may send it twice.
     - ``thread``: the time of the thread's first message.
-    - ``reply``: the time of the site's message, which becomes the answer.
-    - ``text``: the question; empty when there is an answer.
+    - ``reply``: the time of the site's reply, whose text is later replaced by the answer.
+    - ``text``: the question; deleted after it is answered, refused or failed.
     """
 
     class Status(models.TextChoices):

@@ -28,7 +28,7 @@ from retrieval.models import Collection, CollectionGrant
 from retrieval.rights.staff import list_fully_readable_collections
 
 _API = ("/api/", "/v1/")
-# The name of a row of these classes contains a person or an address.
+# The label of such an object would contain a person's name or address, so it is not logged.
 _OF_PERSON = CollectionGrant | Invitation | SocialAccount | Authenticator
 
 
@@ -61,7 +61,7 @@ class PersonPayload(TypedDict):
 
 
 class ObjectPayload(TypedDict):
-    """The object that an action changed. ``type`` is its model, ``person`` the changed account or the owner."""
+    """The object that an action changed. ``type`` is its model; ``person`` is the changed account, or the owner."""
 
     type: str
     id: str
@@ -114,10 +114,10 @@ def _get_label(subject: Model | None) -> str:
     if subject is None or isinstance(subject, AbstractBaseUser | Conversation | Answer | QuestionBudget | _OF_PERSON):
         return ""
     if subject.get_deferred_fields():
-        # Django loads only some fields of an object to delete it.
+        # Django loads only some fields of an object to delete it, so its label would need a query.
         return ""
     if isinstance(subject, ApiKey):
-        # The name of a key may say who owns it.
+        # The public id is shown, because an API key's name may contain its owner's name.
         return f"{subject.public_id}…"
     return str(subject)[:300]
 
@@ -176,7 +176,7 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS, and persons without entries; return the number of entries."""
+    """Delete entries older than AUDIT_DAYS, and the names of persons without entries. Return the number of entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():

@@ -155,7 +155,7 @@ def _record_relation_change(
 
 def _get_name(related: Model) -> str:
     if isinstance(related, AbstractBaseUser):
-        # The entry stays when the person is erased, so it gets the id.
+        # The audit entry stays when the person is erased, so it contains the id instead of the name.
         return f"user {related.pk}"
     if isinstance(related, Permission):
         # `related.content_type` would be a query for each of a role's hundred permissions.

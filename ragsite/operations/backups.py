@@ -53,7 +53,7 @@ class BackupError(CommandError):
 class Manifest:
     """The contents of a backup.
 
-    ``migrations`` are the applied ones, as "app.name". ``files`` is the number of original files, without object
+    ``migrations`` are the applied ones, as "app.name". ``files`` counts the original files that are not in object
     storage.
     """
 

@@ -159,7 +159,7 @@ class RefusalFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a log record as one line, which ends with the request's id, and a traceback."""
+    """Formats a log record as one line that ends with the request's id. Errors add a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         request_id = get_log_context().request_id

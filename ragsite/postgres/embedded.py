@@ -58,7 +58,10 @@ class EmbeddedPostgres:
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of the server's socket, in the data directory if its path is short and plain enough."""
+        """The folder of the server's socket.
+
+        It is a temporary folder if the path in the data directory is too long or has special characters.
+        """
         beside = self.data_dir / "run"
         if len(os.fsencode(beside)) <= LONGEST_SOCKET_DIR and re.fullmatch(r"[\w./+-]+", str(beside), re.ASCII):
             return beside
@@ -119,7 +122,7 @@ class EmbeddedPostgres:
             except BlockingIOError:
                 return
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guardian.py"))]
-        # The command returns as soon as the guardian process has its lock.
+        # The command returns when the guardian process, which it forks, has locked GUARDIAN_FILE.
         subprocess.run(
             [*command, str(self.data_dir), str(Path(__file__).parents[2])],
             stdin=subprocess.DEVNULL,
@@ -136,7 +139,7 @@ class EmbeddedPostgres:
             yield
 
     def ensure_running(self) -> None:
-        """Start the server, and create its data first, if they are missing. Raises: EmbeddedPostgresError."""
+        """Start the server if it is not running, after creating missing data. Raises: EmbeddedPostgresError."""
         if self.is_running():
             return
         user = self._find_server_user()
@@ -230,7 +233,7 @@ class EmbeddedPostgres:
         fresh.rename(self.cluster)
 
     def _write_configuration(self, user: str | None) -> None:
-        """Write PostgreSQL's configuration at each start, so that a new release changes old sites too."""
+        """Write PostgreSQL's configuration at each start, so that existing sites get a new release's settings."""
         memory_mib = available_memory_mib()
         settings = {
             "listen_addresses": "''",
@@ -260,7 +263,8 @@ class EmbeddedPostgres:
         text = main_conf.read_text()
         include = "include 'ragsite.conf'\n"
         if include not in text:
-            # Lines that an operator adds to the file override the include, which comes first.
+            # The include comes first, so that an operator's lines override it. PostgreSQL's own lines would too, so
+            # they are commented out.
             text = re.sub("^(max_connections|shared_buffers|max_wal_size) =", r"#\1 =", text, flags=re.MULTILINE)
             main_conf.write_text(include + text)
         if user:
@@ -268,7 +272,6 @@ class EmbeddedPostgres:
             shutil.chown(main_conf, user, user)
 
     def _compute_buffers_mib(self, memory_mib: int) -> int:
-        """Return the size of PostgreSQL's buffers in MiB: the size of the data, at most a quarter of the memory."""
         files = (path for path in (self.cluster / "base").rglob("*") if path.is_file())
         stored_mib = sum(path.stat().st_size for path in files) // 2**20
         return max(64, min(memory_mib // 4, 8192, max(1024, stored_mib)))

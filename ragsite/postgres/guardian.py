@@ -37,7 +37,8 @@ def guard(data_dir: str, checkout: str) -> None:
         fcntl.flock(users, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_UN)
         subprocess.run([sys.executable, "-c", _STOP, data_dir], cwd=checkout, check=False)
-        # A process may register now: it finds no guardian and starts one, or the next line notices it.
+        # A process that registers after this unlock starts a new guardian. If one registered earlier, it has locked
+        # `users`, and this guardian continues.
         fcntl.flock(guardian, fcntl.LOCK_UN)
         if _lock(users) or not _lock(guardian):
             return

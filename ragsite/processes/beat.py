@@ -21,7 +21,7 @@ SEEN_EVERY_SECONDS = 5.0
 
 
 class Scheduler(beat.Scheduler):
-    """Celery's scheduler, which also sets the time of a file to show that it runs."""
+    """Celery's scheduler, which also touches a file regularly to show that the scheduler runs."""
 
     _seen_at = 0.0
 

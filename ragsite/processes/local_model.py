@@ -73,7 +73,7 @@ def main() -> None:
     parameters.no_extra_bufts = True
     parameters.fit_params = False
     parameters.use_jinja = parameters.warmup = True
-    # Pages of other sites may not call the model, and callers may not see others' questions.
+    # Web pages of other sites cannot call the model. The endpoint `/slots` would show other callers' questions.
     parameters.cors_origins, parameters.cors_origins_explicit = f"http://{HOST}", True
     parameters.cors_credentials = parameters.ui = parameters.endpoint_slots = False
     parameters.verbosity = 1

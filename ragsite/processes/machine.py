@@ -51,7 +51,7 @@ def count_available_cores(root: Path = _CGROUPS) -> int:
     """Return how many processors this process may use in its machine or container; at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores: int = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):  # Without a limit, the file is missing or contains "max".
+    with contextlib.suppress(OSError, ValueError):  # If there is no limit, cpu.max is missing or contains "max".
         quota, period = (root / "cpu.max").read_text().split()
         cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)

@@ -123,8 +123,8 @@ def _stop(children: list[BaseProcess], seconds: float) -> None:
     for child in children:
         child.terminate()
     for child in children:
-        # `join` with a timeout is not used: when a child runs another program (`os.execvp`), it reports that the child
-        # has ended.
+        # `join` with a timeout is not used: it wrongly reports the end of a child that runs another program
+        # (`os.execvp`).
         while child.exitcode is None and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS / 10)
         if child.exitcode is None and child.pid is not None:

@@ -106,9 +106,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket from which a process accepts one connection at a time, idle processes first.
+    """A listening socket that gives a process one connection at a time. Idle processes accept first.
 
-    Otherwise asyncio accepts all waiting connections in the process that wakes up first.
+    asyncio's default is to accept all waiting connections in the process that wakes up first.
     """
 
     worker: Any

@@ -40,7 +40,10 @@ def _begin_threads(instance: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _end_with_the_worker(**_: Any) -> None:
-    """Kill this process when the worker ends. PR_SET_PDEATHSIG would kill it when the thread that started it ends."""
+    """Kill this process when the worker ends.
+
+    PR_SET_PDEATHSIG would kill it too early, when the worker's thread that started it ends.
+    """
     if current_process().name != "MainProcess":
         threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 

@@ -99,7 +99,7 @@ TEMPLATES = [
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("nl", _("Dutch"))]
-# All apps' translations are here, because other packages translate some words differently.
+# All apps' translations are here: they override other packages, which translate some words differently.
 LOCALE_PATHS = [BASE_DIR / "ragsite" / "locale"]
 FORMAT_MODULE_PATH = ["ragsite.formats"]
 TIME_ZONE = env.read_string("TIME_ZONE", "UTC")

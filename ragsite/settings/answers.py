@@ -8,8 +8,8 @@ from ragsite.processes.machine import count_available_cores
 from ragsite.settings import env
 from ragsite.settings.search import HAS_MODEL, LOCAL_MODEL
 
-# Most seconds from the question to the saved answer. A local model writes one answer at a time, so questions wait
-# longer.
+# The longest time from a question to its saved answer. It is longer with a local model, which writes one answer at a
+# time.
 QUESTION_SECONDS = 300.0 if LOCAL_MODEL else 120.0
 # One web server writes this many answers at once, and lets ANSWERS_WAITING more questions wait.
 ANSWERS_AT_ONCE = max(1, env.read_number("ANSWERS_AT_ONCE", 1 if LOCAL_MODEL else 16 if HAS_MODEL else 8))
@@ -23,7 +23,7 @@ for _site in WIDGET_SITES:
 CHAT_DEBUG_FOR_EVERYONE = env.read_flag("CHAT_DEBUG_FOR_EVERYONE", False)
 METRICS_PUBLIC = env.read_flag("METRICS_PUBLIC", False)
 QUESTION_MAX_CHARACTERS = 500
-# Small models that may refuse do so for half of the answerable questions (ADR 48).
+# If its prompt allows refusals, a small model refuses half of the answerable questions (ADR 48).
 CHAT_MODEL_MAY_REFUSE = env.read_flag("CHAT_MODEL_MAY_REFUSE", False)
 ANSWER_CACHE_SECONDS = 7 * 24 * 3600.0
 

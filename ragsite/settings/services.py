@@ -30,7 +30,7 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "ragsite_cache",
-        # In a small cache, a caller could remove the counts of others.
+        # In a small cache, one caller's many entries could evict other callers' counts.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
     },
     "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -54,7 +54,7 @@ if CELERY_BROKER_URL.startswith("pgmq:"):
         "pool_timeout": 5,
     }
 elif CELERY_BROKER_URL.startswith("redis"):
-    # With the larger defaults, the tasks of a killed worker return too late.
+    # The larger defaults give a killed worker's tasks to other workers too late.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"unacked_restore_interval": 5, "unacked_restore_throttle": 1}
 QUEUES = {
     "documents": ("retrieval.tasks.ingest_document", "retrieval.tasks.resume_draft", "retrieval.tasks.sync_source"),

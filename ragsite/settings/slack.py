@@ -9,7 +9,7 @@ from ragsite.settings import env
 SLACK_BOT_TOKEN = env.read_string("SLACK_BOT_TOKEN")
 SLACK_APP_TOKEN = env.read_string("SLACK_APP_TOKEN")
 SLACK_SIGNING_SECRET = env.read_string("SLACK_SIGNING_SECRET")
-# The form is `collection@account` for each channel; `*` is for other channels and direct messages.
+# Each channel has a value `collection@account`. The channel `*` means all other channels and direct messages.
 SLACK_CHANNELS = env.read_pairs("SLACK_CHANNELS")
 SLACK_API_URL = "https://slack.com/api/"
 

@@ -49,9 +49,9 @@ def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection
 
 @dataclass(slots=True)
 class _Writer:
-    """The state of a conversion to Slack's format: the open lists, and the rows of a table.
+    """The state of a conversion to Slack's format.
 
-    An open list is the number of its next item, or None for bullets.
+    ``lists`` has each open list's next number, or None for bullets. ``rows`` are the rows of a table.
     """
 
     lists: list[int | None] = field(default_factory=list)

@@ -151,7 +151,6 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return may and (obj is None or (may_manage(request, obj) and find_draft(obj) is None))
 
     def get_inlines(self, request: HttpRequest, obj: Collection | None) -> list[Any]:
-        """Return the inline forms: none for a working copy, no filters for a new collection."""
         if obj is None:
             return [GrantInline]
         return [] if find_draft(obj) is not None else list(self.inlines)

@@ -122,7 +122,7 @@ class FilterInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in
         return type("FilterFormSet", (made,), {"documents": readable})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MarkedFilter]:
-        # Django's queryset would be empty without the permission for all collections.
+        # The default queryset is empty for users who may manage only some collections.
         return MarkedFilter.objects.all()
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

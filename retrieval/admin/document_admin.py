@@ -245,8 +245,8 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
                 setattr(document, name, form.cleaned_data[name])
             reread = not {"title", "language"}.isdisjoint(changed)
             if reread:
-                # The index contains the title, and generated questions depend on the language. So the document must be
-                # read again.
+                # The document must be read again: the index contains the title, and generated questions depend on the
+                # language.
                 submission.requeue_document(document, enqueue=replacement is None)
             elif changed:
                 document.save(update_fields=[*changed, "updated_at"])

@@ -64,7 +64,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
 
     @admin.display(description=_("changes"))
     def show_change_counts(self, draft: Draft) -> str:
-        """Return how many documents a published draft changed. Counting takes too long for an open draft."""
+        """Return how many documents a published draft changed; "–" for an open draft, where counting takes too long."""
         changes = _read_changes(draft)
         counts = [
             _t("%d added") % len(changes.added) if changes.added else "",

@@ -16,7 +16,7 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     verbose_name_plural = _("access of people and groups")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CollectionGrant]:
-        # Django's queryset would be empty without the permission for all collections.
+        # The default queryset is empty for users who may manage only some collections.
         return CollectionGrant.objects.select_related("group", "user")
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:

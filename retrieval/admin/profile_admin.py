@@ -48,7 +48,6 @@ class SearchProfileAdmin(GatedAdmin):
         return [(None, {"fields": IDENTITY}), *(FIELDSETS if may_edit else [])]
 
     def has_delete_permission(self, request: HttpRequest, obj: SearchProfile | None = None) -> bool:
-        """Return False while a version of the profile is published."""
         if obj is not None and obj.versions.filter(is_published=True).exists():
             return False
         return super().has_delete_permission(request, obj)

@@ -77,9 +77,9 @@ FIELDSETS: list[tuple[Any, dict[str, Any]]] = [
 
 
 class SearchProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    """A form for a search profile and its next version. A valid form has the version's ``profile_settings``.
+    """A form that edits a search profile and creates its next version.
 
-    ``starting_point`` has the first values of the fields.
+    ``profile_settings`` is set if the form is valid. ``starting_point`` has the fields' initial values.
     """
 
     starting_point = ProfileSettings()

@@ -69,7 +69,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean(self) -> dict[str, object] | None:
         cleaned = super().clean()
-        # All documents change at once if the source no longer imports readers.
+        # All documents change at once if the source no longer imports who may read them.
         is_switched_off = self.instance.has_readers_by_source and not (cleaned or {}).get("takes_readers", True)
         if is_switched_off and (reason := find_reason_not_to_change(self.instance.collection)):
             self.add_error("takes_readers", ValidationError(reason))

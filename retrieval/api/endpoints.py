@@ -232,7 +232,7 @@ class DocumentViewSet(
 
     @extend_schema(responses={204: None, 409: ProblemSerializer})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a document; 409 if only drafts may change its collection, or if the collection cannot be changed."""
+        """Delete a document; 409 if its collection cannot be changed, or only by publishing a draft."""
         document = self.get_object()
         try:
             with lock_for_change(document.collection_id):
@@ -249,7 +249,7 @@ class _DocumentFilters(serializers.Serializer[Any]):
 
 
 class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
-    """The collections that the caller may ask; staff with the permission may add a collection."""
+    """The collections in which the caller may search; staff with the permission may add a collection."""
 
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]

@@ -15,8 +15,8 @@ from retrieval.models import PushedItem
 from retrieval.search.metadata_filters import parse_metadata
 from retrieval.sources.pushes import EXTENSIONS, LONGEST_ID
 
-# A time may be at most this far in the future, because clocks differ a little. If a stored time were far in the future,
-# all later states would seem older, and would be refused.
+# The time of a pushed change may be this far in the future, because clocks differ a little. After a change with a later
+# time, all new changes would seem older and be refused.
 FURTHEST_AHEAD = timedelta(days=1)
 MOST_ITEMS = 100
 

@@ -78,5 +78,4 @@ class ScopedRates(ScopedRateThrottle, FixedWindowThrottle):
 
 
 def forget_old_counts() -> int:
-    """Delete the counts of past windows, and return how many were deleted."""
     return RequestCount.objects.filter(since__lt=timezone.now() - _FORGOTTEN_AFTER).delete()[0]

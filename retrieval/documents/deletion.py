@@ -1,5 +1,3 @@
-"""Delete a deleted document's file, page images and recognised text."""
-
 from __future__ import annotations
 
 import logging

@@ -23,7 +23,7 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Collection, Document
 
-# Fewer files are ingested one by one, because each can use several CPU cores.
+# Fewer files than this are ingested one after another, because each file can use several CPU cores.
 FEW_FILES = 8
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "__pycache__", "node_modules", ".idea", ".vscode"})

@@ -258,7 +258,6 @@ def is_workbook(content: Content) -> bool:
 
 
 def is_old_workbook(content: Content) -> bool:
-    """Return whether this is an old Excel workbook."""
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -442,7 +441,7 @@ _formats: list[Format] = list(KNOWN_FORMATS)
 
 
 def register_formats(*formats: Format) -> None:
-    """Add formats, which are tried before all others."""
+    """Add formats, which take precedence over all others."""
     _formats[:0] = formats
 
 

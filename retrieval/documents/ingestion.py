@@ -61,7 +61,7 @@ Recognised = tuple[int, float | None]
 def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
     """Return the text of the document's file, and OCR's confidence for each scanned page.
 
-    Raises: DocumentRejected; TurnPostponed if too many slow documents are being read.
+    Raises: DocumentRejected, TurnPostponed.
     """
     with document.file.open("rb") as file:
         data = file.read()
@@ -106,7 +106,7 @@ def _store_progress(document: Document, percent: int) -> None:
 
 logger = logging.getLogger(__name__)
 
-# Delay before the next attempt if the site failed.
+# Delay before the next attempt if disk, file storage, embedder or database failed.
 SITE_AWAITED = timedelta(minutes=1)
 # Number of texts that are embedded between two heartbeats.
 EMBEDDING_BATCH = 64

@@ -20,7 +20,7 @@ MOST_LEVELS = 3
 
 
 def submit_member_files(document: Document, members: Sequence[MemberFile]) -> None:
-    """Submit each new or changed file in an archive or mail (``document``) as a document of its own.
+    """Submit each new or changed file in an archive or mail (``document``).
 
     This process must have the lease of ``document``. Raises: LeaseLost; DocumentRejected for archives that are nested
     too deeply, or a file with the name of another document.
@@ -58,7 +58,7 @@ def delete_missing_member_files(document: Document, members: Sequence[MemberFile
 
 
 def build_member_source(document: Document, name: str) -> str:
-    """Return the source of the document for a file in an archive. Raises: DocumentRejected if it is too long."""
+    """Return the document source for a file in an archive. Raises: DocumentRejected for a source that is too long."""
     source = f"{document.source}/{name}"
     if len(source) > 1_000:
         raise DocumentRejected(f"{document.source} holds files whose names are too long: shorten its own name.")

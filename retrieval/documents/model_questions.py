@@ -81,7 +81,7 @@ def _build_messages(text: str, heading_path: Sequence[str], language: str) -> li
 def _parse_questions(answer: str, language: str) -> list[str]:
     """Return the usable questions in the model's answer; an empty list if the model wrote no questions.
 
-    Raises: ModelFailed if the answer has another form, or if the model wrote questions but none of them is usable.
+    Raises: ModelFailed if the answer has another form, or only unusable questions.
     """
     start, end = answer.find("{"), answer.rfind("}")
     try:

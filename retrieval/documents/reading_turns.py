@@ -1,6 +1,6 @@
 """Limit how many slow documents are read at once, so that workers stay free for other documents.
 
-A waiting document stays PENDING, without a counted attempt.
+A waiting document stays PENDING. The wait does not count as an attempt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# A waiting slow document is tried again after this delay.
+# Delay before the next attempt to read a waiting slow document.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 
@@ -38,7 +38,7 @@ class TurnPostponed(RagsiteError):
 
 
 class ReadingTurn:
-    """The permission to read one slow document. Only a few slow documents may be read at once.
+    """The permission to read one slow document.
 
     It is always given if ``takes_turns`` is False. If ``ends`` is true, reading stops after a while, so that other
     documents get a turn.
@@ -55,7 +55,7 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Get the permission to read. Raises: TurnPostponed if too many slow documents are being read."""
+        """Get the permission to read. Raises: TurnPostponed."""
         if not self._try_to_take():
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 

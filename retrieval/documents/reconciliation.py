@@ -255,7 +255,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
 
 
 def read_last_counts() -> dict[str, int]:
-    """Return, by kind, how many differences the last check left; {} before the first check."""
+    """Return by kind how many differences the last check found but did not repair; {} before the first check."""
     last = IndexCheck.objects.first()
     if last is None:
         return {}

@@ -96,8 +96,8 @@ def submit(
     document with a ``parent`` or an ``origin``. ``parent`` is the archive or mail that contains the file, ``origin``
     the source that delivered it.
 
-    Raises: DocumentRejected if the file is too large, the document may not be changed, or another source has its name;
-    DiskFull. After an error, neither the file nor a row remains.
+    Raises: DocumentRejected if the file is too large, the document may not be changed, or a document of another
+    origin has this ``source``; DiskFull. After an error, neither the file nor a row remains.
     """
     check_size(source, len(data))
     check_rows(source, data)

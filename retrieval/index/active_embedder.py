@@ -40,7 +40,7 @@ _threads: ThreadPoolExecutor
 
 
 def _reset_threads() -> None:
-    """Create new threads and an empty cache, because a fork has no threads."""
+    """Create new threads and drop unfinished encodings, because a forked process has no threads."""
     global _begun, _threads
     _begun = LruCache(QUERIES_KEPT)
     _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="encoder")
@@ -187,7 +187,7 @@ def searches_old_vectors(embedder: str) -> bool:
 def has_passages_without_vectors(collections: Sequence[int]) -> bool:
     """Return whether some passages of these collections lack the vectors that this process searches.
 
-    After a switch of the site's embedder, a process may still search the old vectors, which new passages do not get.
+    After a switch of the site's embedder, a process may still search the old vectors. New passages get only new ones.
     """
     configured = embedder_choice.get_embedder().name
     if not searches_old_vectors(configured):

@@ -35,7 +35,7 @@ FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
 def describe_weighting() -> str:
-    """Return the parameters of BM25 as text. Weights that were stored with another text are out of date."""
+    """Return the parameters of BM25 as text. Weights stored with other parameters are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
 
@@ -145,7 +145,7 @@ def insert_chunks(
     reference_length: float,
     configuration: str,
 ) -> list[tuple[int, float]]:
-    """Insert passages with search vectors, BM25 weights and vectors. Return their ids and BM25 lengths."""
+    """Insert passages with their tsvectors, BM25 weights and embeddings. Return their ids and BM25 lengths."""
     if not added:
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
@@ -167,7 +167,7 @@ def insert_chunks(
     }
     with connection.cursor() as cursor:
         cursor.execute(
-            # PostgreSQL would otherwise analyse the text for each use of the search vector.
+            # MATERIALIZED lets PostgreSQL analyse a text once, not for each use of `search_vector`.
             f"""
             WITH fresh AS MATERIALIZED ({VECTORS})
             INSERT INTO retrieval_chunk (document_id, collection_id, ordinal, start, "end", page, heading_path, content,

@@ -43,8 +43,8 @@ class Calibration:
     - ``unrelated``: of a question and an unrelated passage.
     - ``answering``: of a question and the passage that answers it.
     - ``unrelated_texts``: of two unrelated passages.
-    - ``across_languages``: whether they also apply to texts in different languages.
-    - ``vector_weight``: the vectors' share of a passage's score; None means the search method's.
+    - ``across_languages``: whether these cosines also apply to texts in different languages.
+    - ``vector_weight``: the vectors' share of a passage's score; None if the search method decides.
     """
 
     unrelated: float
@@ -123,7 +123,7 @@ def read_calibration(embedder: str) -> Calibration | None:
 class CalibrationFit:
     """A calibration that was computed for an embedder.
 
-    ``separation`` is the share of questions that are closer to their own passage than to another.
+    ``separation`` is the share of questions that are closer to their own passage than to one unrelated passage.
     """
 
     name: str
@@ -135,8 +135,8 @@ class CalibrationFit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> CalibrationFit:
     """Compute the :class:`Calibration` of the site's embedder from stored passages and their questions, and store it.
 
-    ``across_languages`` is a field of it. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
-    passages, or if too few questions are closer to their own passage than to another.
+    ``across_languages`` is stored too. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
+    passages, or if ``separation`` is too low.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:

@@ -47,7 +47,7 @@ def get_tried_embedder() -> TextEmbedder | None:
 def get_embedder() -> TextEmbedder:
     """Return the site's embedder: the one in the settings, or else the one chosen in the admin.
 
-    If neither exists, it is the built-in embedder that computed the stored vectors. A site without vectors uses
+    If neither exists, the built-in embedder of the stored vectors is returned. A site without vectors uses
     :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
     return _tried.get() or _build_site_embedder()

@@ -24,7 +24,7 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Compute all vectors with the embedder for new vectors, make it active, and return its row.
+    """Switch the site to the embedder of `get_new_embedder`: compute all vectors. Return the embedder's row.
 
     Raises: EmbeddingFailed.
     """
@@ -33,7 +33,7 @@ def reembed(report: Report) -> Embedder:
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Compute the vectors that passages lack for the embedder ``wanted``, build their index, and return its row.
+    """Compute the vectors of ``wanted`` that passages lack, build the vector index, and return the embedder's row.
 
     ``options`` are stored in the row; None leaves them unchanged. Raises: EmbeddingFailed.
     """

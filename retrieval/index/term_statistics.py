@@ -1,4 +1,4 @@
-"""Read statistics of collections, document frequencies and lexemes for a search.
+"""Read data for a search: collections' statistics, document frequencies, and the lexemes of a text.
 
 Document frequencies are cached until the collection's statistics change.
 """
@@ -45,7 +45,6 @@ _lexemes: LruCache[tuple[str, str], tuple[str, ...]] = LruCache(TEXTS_KEPT)
 
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
-    """Return the statistics of the collections, sorted by id."""
     wanted = frozenset(collections)
     return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
 
@@ -88,7 +87,7 @@ def list_mixed_collections(collections: Sequence[int]) -> tuple[int, ...]:
 
 
 def build_configuration_condition(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
-    """Return an SQL condition, with its parameters, for passages of the collections in this configuration."""
+    """Return an SQL condition, with its parameters: a passage is in ``collections`` and has this ``configuration``."""
     mixed = list_mixed_collections(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]

@@ -16,7 +16,7 @@ from retrieval.models import ChunkEmbedding, Embedder
 
 logger = logging.getLogger(__name__)
 
-# HNSW's links of a node. Three times as many neighbours are missed with 16 links.
+# Links per node of the HNSW index. 16 links would miss three times as many neighbours.
 M = 24
 EF_CONSTRUCTION = 128
 # Bytes of a node in the index besides its vector.
@@ -95,7 +95,7 @@ def build_indexed_distance(embedder: Embedder) -> str:
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression that compares every row to compute the cosine distance (0 to 2) to a parameter."""
+    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which does not use the index."""
     return "(vector <=> %s::halfvec)"
 
 

@@ -165,7 +165,7 @@ class Lexeme(models.Model):
         # Spelling correction looks up lexemes by first letter and length.
         indexes = [
             models.Index(F("collection"), Left("lexeme", 1), Length("lexeme"), name="lexeme_beginning_and_length"),
-            # Part numbers are completed from their beginning.
+            # Searches complete a part number from its first characters.
             models.Index(F("collection"), OpClass("lexeme", "text_pattern_ops"), name="lexeme_beginning"),
         ]
 

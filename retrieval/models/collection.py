@@ -105,9 +105,10 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
 
 
 def _build_open_condition(user: AnyUser, *roles: str, path: str = "") -> Q:
-    """Return a condition that ``user`` has one of the roles in the collection at the relation ``path``.
+    """Return a condition that ``user`` has one of ``roles`` in a collection.
 
-    Staff have all roles in a collection, unless its visibility is GRANTED.
+    ``path`` is the lookup from the queried model to the collection, such as "document__collection__". Staff have all
+    roles in a collection, unless its visibility is GRANTED.
     """
     granted = _is_granted(user, *roles, path=path)
     if is_active(user) and getattr(user, "is_staff", False):
@@ -220,7 +221,7 @@ BUILT_IN_FILTERS = {
 
 
 class CollectionGrant(models.Model):
-    """A role of a user or group in a collection. Each role includes the rights of the roles before it."""
+    """A role of a user or group in a collection. Curators also have the rights of readers, and managers all rights."""
 
     class Role(models.TextChoices):
         READER = "reader", _("reader: asks it")

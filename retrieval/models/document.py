@@ -24,7 +24,7 @@ class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
     Each of ``words`` is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page.
-    After a ``failure``, the page is only tried again with another ``recipe`` (OCR's version and languages).
+    After a ``failure``, the page is only read again with another ``recipe`` (OCR's version and languages).
     """
 
     content_hash = models.CharField(max_length=64)
@@ -81,7 +81,7 @@ class Document(Job):
 
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents", verbose_name=_("collection"))
     title = models.CharField(_("title"), max_length=500, blank=True, help_text=_("Empty: the title in the file."))
-    # This is the title in the file. While `title` equals it, a file with a new title changes both.
+    # The title in the file. If `title` equals this title, a new version of the file changes both fields.
     extracted_title = models.CharField(max_length=500, blank=True, editable=False)
     source = models.CharField(
         _("source"), max_length=1000, help_text=_("File name or path; the same source again is a new version of it.")
@@ -119,10 +119,9 @@ class Document(Job):
     progress_percent = models.PositiveSmallIntegerField(_("progress in percent"), default=0)
     is_slow = models.BooleanField(default=False, editable=False)
     chunk_count = models.PositiveIntegerField(_("passages"), default=0)
-    # Number of sentences that give orders to a language model.
     instruction_count = models.PositiveIntegerField(_("sentences that give orders to an AI"), default=0)
 
-    # Content of the file that was not read: kind, first names, and count.
+    # The parts of the file that were not read: [kind, names of the first parts, number of parts].
     left_out = models.JSONField(default=list, db_default=[], editable=False)
 
     added_by = build_user_key(_("added by"), blank=True, editable=False)
@@ -194,7 +193,7 @@ class Document(Job):
         return found
 
     def write(self, **values: Any) -> bool:
-        # An old `updated_at` shows `/readyz` that the document is stuck.
+        # `/readyz` reports a document as stuck if its `updated_at` is old.
         return super().write(updated_at=timezone.now(), **values)
 
 

@@ -1,4 +1,4 @@
-"""Describe the content of a file that was not read, for users."""
+"""Describe to users which parts of a file were not read."""
 
 from __future__ import annotations
 

@@ -28,10 +28,7 @@ def name_mail_reader(address: str) -> str:
 
 
 def _list_admitting_names(user: AnyUser) -> list[str]:
-    """Return the names in a document's metadata that allow the user to read the document.
-
-    They are the names of the user's groups, and `mail:` followed by each of the user's confirmed addresses.
-    """
+    """Return the names of the user's groups, and `mail:` followed by each of the user's confirmed addresses."""
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
     named = Concat(Value(MAIL), Lower("email"), output_field=TextField())
@@ -39,7 +36,7 @@ def _list_admitting_names(user: AnyUser) -> list[str]:
 
 
 def build_reader_rights(user: AnyUser) -> tuple[ReaderRights, ...]:
-    """Return the reader whose rights limit which documents ``user`` may read, in a tuple.
+    """Return the rights of ``user`` to read documents, in a tuple with one element.
 
     The tuple is empty for a superuser, who may read all documents.
     """
@@ -62,7 +59,7 @@ def build_restricted_condition(path: str = "") -> Q:
 
 
 def build_readable_condition(readers: Sequence[ReaderRights], path: str = "") -> Q:
-    """Return a condition that each of ``readers`` may read the document at the relation ``path``."""
+    """Return a condition that each of ``readers`` may read the document to which the lookup ``path`` leads."""
     condition = Q()
     for reader in readers:
         seen = ~build_restricted_condition(path)

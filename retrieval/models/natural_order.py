@@ -1,4 +1,4 @@
-"""Sort names by the value of the numbers in them: 2.1 before 10.1."""
+"""Sort names by the value of the numbers in them: "part 9" before "part 10"."""
 
 from django.db.models import F, Func, TextField, Value
 from django.db.models.functions import Coalesce, Lower, NullIf
@@ -8,10 +8,7 @@ _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
-    """Return an immutable SQL expression to sort by the first of ``fields`` that is not empty.
-
-    Numbers within the text are compared by their value, so that "part 9" comes before "part 10".
-    """
+    """Return an immutable SQL expression to sort by the first of ``fields`` that is not empty."""
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
     return _replace(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")

@@ -6,7 +6,7 @@ from retrieval.models.source import Source
 
 
 class ReadingState(models.Model):
-    """Up to which record an incremental source was read and stored.
+    """The progress in reading an incremental source, from which the next run continues.
 
     ``messages`` are the connector's STATE messages, valid for settings with the hash ``setup``. ``began_run`` is the
     run that began to read the whole source; None after the whole source was read.

@@ -20,7 +20,7 @@ STALE_MINUTES = 60
 # The kind of source whose documents other programs send.
 PUSH = "push"
 
-# As ``readers``, it means that all readers of the collection may read the item.
+# If ``readers`` has this value, all readers of the collection may read the item.
 EVERYBODY = "everybody"
 
 # Options that name the server to which a secret is sent, and the encryption. If one changes, the secret is removed.
@@ -78,7 +78,7 @@ class Source(SecretHolder):
     @property
     def secret_destination(self) -> object:
         # Any setting of a connector may be the address to which its secrets are sent. So after a change of any setting,
-        # the stored secrets are not used, and must be entered again.
+        # secrets must be entered again.
         own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
         connector = [self.options.get("connector"), own] if self.kind == "connector" else []
         return self.kind, [parse_origin(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
@@ -157,9 +157,9 @@ class SourceItem(models.Model):
 
     - ``key`` is its id in the source, ``name`` the name of its document (``Document.source``).
     - ``fingerprint`` shows whether it has changed. ``validators`` are headers for a conditional request.
-    - ``links`` are the arguments of each linked ``RemoteItem``.
-    - ``readers`` are users and groups of this site, or EVERYBODY; None if they are not imported.
-    - ``own_groups`` are groups that its record or a curator added.
+    - ``links`` are the items to which this item links, as keyword arguments of ``RemoteItem``.
+    - ``readers`` are the users and groups who may read the item, or EVERYBODY; None if they are not imported.
+    - ``own_groups`` are groups that the item's record or a curator added.
     """
 
     class Outcome(models.TextChoices):

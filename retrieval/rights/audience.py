@@ -35,8 +35,8 @@ class ReaderKind(StrEnum):
 class Readers:
     """Accounts that may read a collection or document, with the rule that allows it.
 
-    ``accounts`` is a condition that also matches inactive accounts. ``name`` is the name of a group or an account.
-    ``is_granted`` is true if an administrator granted the collection to it.
+    ``accounts`` also matches inactive accounts. ``name`` is the name of a group or an account. ``is_granted``: an
+    administrator granted the collection to this group or account.
     """
 
     kind: ReaderKind
@@ -52,7 +52,7 @@ def list_accounts(readers: Iterable[Readers]) -> QuerySet[User]:
 
 
 def list_collection_readers(collection: Collection) -> list[Readers]:
-    """Return who may ask questions to the collection, by rule. An account may be in several entries."""
+    """Return who may ask questions to the collection, one entry per rule. An account may be in several entries."""
     found: list[Readers] = []
     draft = Draft.objects.filter(working_copy=collection).select_related("collection").first()
     if draft is not None:

@@ -99,7 +99,7 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
         return ()
     key = _build_key(filters, ordered)
     # A collection's version changes with the metadata of its documents, but not with the days on which they were added
-    # or changed. So these days may be outdated by a minute.
+    # or changed. So cached days may be a minute old.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 

@@ -64,7 +64,7 @@ def build_unrestricted_filters(collection: str = "", **wanted: object) -> Search
 def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
-    # Named documents may be in collections that are only searched by name.
+    # Wanted documents may be in collections that are only searched if the caller names them.
     is_chosen = collection or wanted.get("documents") or all(by_name for _pk, by_name in rows)
     ids = tuple(pk for pk, by_name in rows if is_chosen or not by_name)
     if collection and not ids:
@@ -88,9 +88,9 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[ReaderRights
 
 
 def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[ReaderRights, ...]:
-    """Return the reader whose rights limit a search of these collections for ``user``, in a tuple.
+    """Return the rights of ``user`` that limit a search of these collections, as a tuple.
 
-    The tuple is empty if the search needs no limit, because ``user`` may read all documents of these collections.
+    The tuple is empty if ``user`` may read all documents of these collections.
     """
     readers = build_reader_rights(user)
     some = {pk for reader in readers for pk in set(collections) - set(reader.collections)}

@@ -21,7 +21,7 @@ def list_fully_readable_collections(user: AnyUser) -> CollectionQuerySet:
 
 
 def list_source_collections(user: AnyUser) -> CollectionQuerySet:
-    """Return the collections whose sources ``user`` may see: ``user`` curates and may read all their documents."""
+    """Return the collections whose sources ``user`` may see: those that ``user`` curates and may read completely."""
     return list_fully_readable_collections(user).filter(pk__in=Collection.objects.curated_by(user)).in_service()
 
 

@@ -14,7 +14,7 @@ from retrieval.text.block import Block, BlockKind
 from retrieval.types import AssembledContext, ContextBlock, Passage
 
 Place = tuple[int, int]
-# A stretch has a document id, the ordinal of a passage, and start and end of the text that is wanted around it.
+# A stretch has a document id, the ordinal of a passage, and the start and end of the text to load around the passage.
 Stretch = tuple[int, int, int, int]
 LoadNeighbours = Callable[[Sequence[Stretch], int], Mapping[Place, Passage]]
 
@@ -42,7 +42,7 @@ class _Surroundings:
         return self._known.get(place)
 
     def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the loaded passages that cover ``start`` to ``end``; none if too many are needed."""
+        """Return the loaded passages around ``passage`` from ``start`` to ``end``; none if these are too many."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -123,7 +123,7 @@ def assemble_context(
     for number, hit in enumerate(unique):
         chosen.add_hit(hit)
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
-            # At most half of the budget completes the best hits, so that other hits fit too.
+            # The rest of the best hits' blocks may use half of the budget, so that other hits fit too.
             for found in needs[:_WHOLE_SECTIONS]:
                 chosen.complete_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
@@ -221,7 +221,7 @@ class _Chosen:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _Surroundings) -> None:
-        """Add the rest of each table or other block that is cut off at the end of a hit's neighbour."""
+        """Add the rest of each block, such as a table, of which a passage next to a hit contains only a part."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needed_ranges(passage, whole_sections=False)]
         if needs:

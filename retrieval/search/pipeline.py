@@ -72,7 +72,7 @@ start_at_zero(RERANK_FAILURES, settings.RERANKERS)
 # These boosts are added to a passage's score, in standard deviations of all scores. NAMED_COLLECTION: the question
 # names the passage's collection. SAME_COLLECTION, SAME_DOCUMENT: the previous answer cites the same one.
 NAMED_COLLECTION, SAME_COLLECTION, SAME_DOCUMENT = 3.0, 0.25, 1.0
-# Boost of a passage that contains a code from the question, such as a part number; also in standard deviations.
+# Boost, in standard deviations, of a passage that contains a code from the question, such as a part number.
 NAMED_CODE = 4.0
 # Boost of a passage for which a curator entered this question. It outweighs all other scores.
 GIVEN = MetadataBoost("question", "given", 10.0)
@@ -94,7 +94,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The retrievers' results for one text, and the weight of its scores."""
+    """The retrievers' results for ``query``, and the weight of these scores if there are two searches."""
 
     query: str
     weight: float
@@ -106,9 +106,9 @@ class _Search:
 class _Question:
     """A question in the forms in which it is searched.
 
-    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` consists of earlier questions,
-    followed by ``text``; it is empty if they are not searched together. ``reformulation`` is None if the caller of
-    `search` chose a method.
+    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` is ``text`` after earlier questions;
+    empty if earlier questions are not searched. ``reformulation`` is None if the caller of `search` chose a method,
+    which excludes corrections.
     """
 
     asked: str
@@ -133,8 +133,7 @@ class _Question:
 class _Found:
     """The results of both retrievers for one question.
 
-    Each list in ``lists`` has the candidates of one search, best first. ``tried`` has
-    questions by chunk id, which count as if curators had stored them.
+    Each list in ``lists`` has the candidates of one search, best first. ``tried`` is as in `search`.
     """
 
     question: _Question
@@ -150,7 +149,7 @@ class _Found:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The question's terms in each chunk, by chunk id, from the first search that found the chunk."""
+        """The question's terms that each chunk contains, by chunk id. The first search that found a chunk decides."""
         return {pk: found for each in reversed(self.candidate_data) for pk, found in each.matched_terms.items()}
 
 
@@ -258,10 +257,10 @@ def _prepare_question(
 def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
 ) -> _Found:
-    """Return the candidates for the question, and for the question joined with earlier questions.
+    """Return the candidates for the question, and for the question together with earlier questions.
 
-    The joined question is not searched if it is empty, and its candidates are dropped if the question begins a new
-    subject. ``tried`` has questions by chunk id, which count as if curators had stored them. Raises: SearchUnavailable.
+    The second search is omitted if ``joined`` is empty, and its candidates are dropped if the question begins a new
+    subject. ``tried`` is as in `search`. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")
@@ -346,7 +345,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     try:
         fitted = find_current_calibration()
     except (RagsiteError, ImproperlyConfigured):
-        return tuned  # The vector retriever reports this error.
+        return tuned  # The vector retriever fails likewise, and reports it.
     share = fitted.vector_weight if fitted is not None else None
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 

@@ -24,7 +24,7 @@ _queue = threading.BoundedSemaphore(SEARCHES_AT_ONCE + SEARCHES_WAITING)
 @contextmanager
 def wait_for_search_slot() -> Iterator[None]:
     """Wait until few enough searches run. Raises: SearchBusy if too many wait, or the wait is too long."""
-    # Running searches may need this database connection.
+    # Searches that still run may need this thread's database connection.
     database.release_connections()
     if not _queue.acquire(blocking=False):
         _refuse_search()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Least weight of a shown table: 2 / rank of its best hit, plus `score_named_words`.
+# A table is shown from this weight on. Its weight is 2 / rank of its best hit, plus `score_named_words`.
 LEAST_WEIGHT = 1.5
 _LONGEST_CELL = 200
 _UNNAMED = re.compile(r"column \d+")

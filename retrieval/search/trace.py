@@ -99,7 +99,7 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The one of ``query`` and ``joined_query`` for which the best hit had its best rank."""
+        """The query that ranked the best hit higher: ``query`` or ``joined_query``."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 

@@ -297,7 +297,7 @@ class Comparison:
         item = item or SourceItem(source=self._source, key=found.key)
         had_document = item.name in self._documents
         if data is None and had_document:
-            # The item is no longer a document, such as after a redirect.
+            # The item is no longer a document, for example because its address redirects.
             self._present.discard(found.key)
             return
         content_hash = _hash_content(data, found, fetched) if data is not None else ""
@@ -443,10 +443,7 @@ class Comparison:
                 self._remove(item)
 
     def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the documents of items that the source no longer has, as the source's setting ``keeps_missing`` demands.
-
-        Return the items of ``gone`` that have no document, which can be removed.
-        """
+        """Keep the documents of the items ``gone``, and return the items without a document."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)

@@ -1,4 +1,4 @@
-"""Combine the metadata and readers of an item with the metadata of its source."""
+"""Combine an item's metadata and readers (who may read it) with the metadata of its source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> 
     """Return the metadata of an item's document: the source's metadata, and the groups that may read the document."""
     own = {} if item.own_groups is None else {settings.DOCUMENT_GROUPS_KEY: item.own_groups}
     if item.readers is None:
-        # If readers are not imported, the source's metadata replace the item's, including the key that names groups.
+        # If readers are not imported, the source's metadata replace the item's, also for the key that names groups.
         return {**own, **of_source}
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
@@ -43,7 +43,7 @@ def list_names(value: object) -> set[str]:
 
 
 def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
-    """Combine the changed metadata of a source with the items' own readers and metadata again.
+    """Update the documents of a source after a change of its metadata, with the items' own readers and metadata.
 
     ``before`` are the source's metadata before the change. Call this after the new metadata were copied to all
     documents, because the copy also overwrites the items' own values.

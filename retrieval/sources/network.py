@@ -165,8 +165,8 @@ class Response:
     def validators(self) -> dict[str, str]:
         """The header with which a later request asks whether the item has changed; {} if the server sent none.
 
-        If the server sent an ETag, no date is sent. Dates have whole seconds, so a server that also compares the date
-        would miss a second change within one second.
+        The result has no date if the server sent an ETag. Dates have whole seconds, so a server that compares dates too
+        would miss a later change in the same second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):
@@ -257,7 +257,7 @@ class Client:
                         limit = max(1, most_bytes // 2**20)
                         raise ItemRejected(_t("%(url)s is larger than %(limit)d MiB.") % {"url": url, "limit": limit})
                 lower = {name.lower(): value for name, value in answer.headers.items()}
-                # Each of these headers may address another robot.
+                # A response may have this header several times, for different robots.
                 lower["x-robots-tag"] = "\n".join(answer.headers.get_list("x-robots-tag"))
                 return Response(str(answer.url), answer.status_code, lower, bytes(body))
         except httpx2.TimeoutException as error:

@@ -137,7 +137,7 @@ class Connector:
     tells_readers = False
     # Whether this run only reports and changes nothing.
     is_preview = False
-    # Whether a run lists only changed items, so that each must be read.
+    # Whether a run lists only changed items. Each listed item must then be read.
     lists_changes = False
     run = 0
     # Why the list ended early. The items before it are saved.
@@ -176,11 +176,11 @@ class Connector:
         raise NotImplementedError
 
     def is_deletion(self, key: str, last_run: int) -> bool:
-        """Return whether an item that this run did not list is deleted. ``last_run`` is the last run that listed it."""
+        """Return whether an item that this run did not list counts as deleted. ``last_run`` listed it last."""
         return True
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
-        """Store up to which item the source was read, in the current transaction.
+        """Store how far the source was read, in the current transaction.
 
         The documents of the first ``saved`` listed items are stored. ``is_all``: all items are stored, and deleted ones
         removed.

@@ -114,7 +114,7 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
                 raise PushForbidden(
                     f"{push.external_id[:100]} is there already, and your account may not change documents."
                 )
-            # A new format changes the item's name, but the document keeps its id.
+            # A push in another format gives the item a new name, but the document keeps its id.
             Document.objects.filter(pk=document.pk).update(source=item.name)
         is_described = document is None or had[3:] != (item.metadata, item.readers)
         metadata = combine_pushed_metadata(item, source_metadata) if is_described else None
@@ -136,10 +136,10 @@ def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
 def delete_document(
     source: Source, user: AnyUser, external_id: str, changed_at: datetime | None = None
 ) -> PushedItem | None:
-    """Delete the document with this id. Return its item; None if nothing was ever sent with this id.
+    """Delete the document with this id. Return its PushedItem; None if no push ever had this id.
 
-    ``changed_at``, the time of the deletion, refuses older states that arrive later. Raises: PushOutdated, PushBusy,
-    SourceGone.
+    Pushes that arrive later are refused if they are older than ``changed_at``, the time of the deletion. Raises:
+    PushOutdated, PushBusy, SourceGone.
     """
     with _lock_source(source):
         item = source.pushed_items.filter(external_id=external_id).first()

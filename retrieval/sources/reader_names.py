@@ -17,7 +17,7 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# As a name on this site, it means all readers of the collection.
+# This "name on this site" means all users who may read the collection.
 ALL = "*"
 
 
@@ -88,7 +88,7 @@ class NameTable:
         self.unmatched: set[str] = set()
 
     def translate(self, readers: ItemReaders) -> list[str] | str:
-        """Return the readers' names on this site, or EVERYBODY. A name is a group, or `mail:` and a mail address."""
+        """Return EVERYBODY or the names on this site for ``readers``: groups, or `mail:` and a mail address."""
         if readers.is_everybody or any(self._here.get(group) == ALL for group in readers.groups):
             return EVERYBODY
         named: set[str] = set()

@@ -20,8 +20,8 @@ from retrieval.sources.item_metadata import combine_item_metadata, list_names
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import NameTable
 
-# A run's log has at most MOST_NAMED readers for whom documents were opened, at most MOST_NAMED for whom documents were
-# closed, and at most _MOST_UNKNOWN unknown names.
+# A run's log has at most MOST_NAMED names that gained access to documents, MOST_NAMED names that lost it, and
+# _MOST_UNKNOWN unknown names.
 MOST_NAMED = 50
 _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
@@ -35,7 +35,7 @@ def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | Non
 class ReadersBySource:
     """Finds and stores which users of this site may read the items of a source.
 
-    ``details`` are the details of a run for its log. Their counts include earlier attempts of the same run.
+    ``details`` is stored in the run's log. Its counts include earlier attempts of the same run.
     """
 
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class ReadersBySource:
     def find_readers(self, found: RemoteItem, item: SourceItem | None) -> list[str] | str:
         """Return the names of the item's readers on this site, or EVERYBODY.
 
-        If the list of readers could not be read, the stored readers are returned; a new item has none.
+        If the source's list could not be read, the stored names are returned. A new item then has no reader ([]).
         """
         readers = found.readers or ItemReaders(unread=_t("the source does not say"))
         if readers.unread:

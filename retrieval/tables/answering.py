@@ -62,7 +62,7 @@ def find_matching_rows(
 ) -> TableResult | None:
     """Return the rows that the question selects from the table in the passage.
 
-    The result is None if the question selects no row, or if it selects more than half of the rows without an order.
+    The result is None if the question selects no row, or selects more than half of the rows and does not sort them.
     """
     table = load_overlapping_table(passage, question)
     if table is None:

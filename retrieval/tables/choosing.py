@@ -18,7 +18,7 @@ from retrieval.tables.table_reading import CellValue
 
 MOST_COLUMNS = 6
 MOST_ROWS = 10
-# Largest numbers of rows in a table that is shown whole, and of matching rows that are all shown.
+# A table of at most WHOLE_ROWS rows is shown whole. Up to MOST_FITTING matching rows are all shown.
 WHOLE_ROWS = 15
 MOST_FITTING = 25
 
@@ -34,7 +34,7 @@ class TableChoice:
     """The part of a table to show for a question.
 
     The first ``matched`` of ``rows`` meet the ``conditions``. ``order`` is the index of the column that sorts the rows,
-    highest first, or lowest first if ``is_least`` is true; or None.
+    or None. The highest value comes first, or the lowest if ``is_least`` is true.
     """
 
     columns: tuple[int, ...]

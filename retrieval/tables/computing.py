@@ -1,4 +1,4 @@
-"""Compute the answer to a question from all rows of a table, after its words have been interpreted."""
+"""Compute the answer to a question from all rows of a table, after the question was interpreted."""
 
 from __future__ import annotations
 

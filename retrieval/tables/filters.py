@@ -50,7 +50,7 @@ def write_filter(condition: Condition, column: Column) -> str:
 
 
 def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
-    """Return the rows sorted by the column with index ``at``: numbers, then words, and always last empty cells."""
+    """Return the rows sorted by the column with index ``at``. Words follow numbers. Empty cells are always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
         *sorted(filled, key=lambda row: _sort_key(row.values[at]), reverse=descending),

@@ -266,7 +266,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Add a condition "yes", "no" or 0 for a named column, as in "with nougat" or "no alcohol"."""
+        """Add a condition for a named column: yes ("with nougat"), no, or 0 if it has numbers ("no alcohol")."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind
@@ -393,7 +393,7 @@ class _Reader:
         answer = self._asked_column(others, asks)
         if answer is None and not others:
             if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
-                answer = self.table.subject_column  # The question is like "the cheapest".
+                answer = self.table.subject_column  # "The cheapest" asks for the subject.
             elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
                 answer = order  # The question is like "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):

@@ -76,11 +76,10 @@ def find_years(value: CellValue) -> frozenset[int]:
 
 @dataclass(frozen=True, eq=False)
 class KnownTable:
-    """A table at ``text[start:end]`` of its document, with the cells and names that a question may use.
+    """A table at ``text[start:end]`` of its document. A question's words are looked up in ``named_rows``.
 
-    ``read_rows(columns)`` returns all rows with these columns' values. ``named_rows`` are the rows in which the words
-    of a question are looked up: all rows, or in a long table (``is_long``) only the first ones and those whose cells
-    the question names.
+    ``named_rows`` are all rows; if ``is_long``, only the first rows, and rows with a cell that the question names.
+    ``read_rows(columns)`` returns all rows with these columns' values.
     """
 
     pk: int
@@ -113,7 +112,7 @@ class KnownTable:
 
     @cached_property
     def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """A mapping from the sorted words of a name in a question to the indexes of the columns that it can mean."""
+        """The indexes of the columns that a name can mean. A key is the name's sorted words: ("gold", "medal")."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -135,7 +134,7 @@ class KnownTable:
     def data_row_count(self) -> int:
         """The number of rows without rows of totals.
 
-        The rows of a long table are not all read, so its number includes rows of totals.
+        A long table is not read completely, so its rows of totals are not recognised, and are counted too.
         """
         return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
@@ -203,7 +202,7 @@ class KnownTable:
         return found or sorted(self.year_columns)
 
     def list_column_words(self, at: int) -> Sequence[str]:
-        """Return the words of a column's name in singular, without its unit and small words."""
+        """Return the words of a column's name in singular, without its unit and words such as "of"."""
         return self._column_words[at]
 
     @cached_property

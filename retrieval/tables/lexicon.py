@@ -1,4 +1,4 @@
-"""The words with a meaning in questions about tables, in each language."""
+"""The words with a special meaning in questions about tables, such as "how many", in each language."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 
 
 CONCEPTS = _read_concepts(_TABLES)
-# Verbs that a question can leave out: "won three gold medals" means "has three gold".
+# These words need no meaning in the table, such as "won" in "who won three gold medals".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# "Who", "when" and "where" ask for a column with one of these names. WHO_COLUMNS has several sets of names; the first
-# set that contains the name of one of the table's columns is used.
+# "Who", "when" and "where" ask for a column with one of these names. In WHO_COLUMNS, the first set with
+# the name of a column is used.
 WHO_COLUMNS = tuple(
     _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")
@@ -137,7 +137,7 @@ GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
 def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
-    """Return the phrases of the language to which most of a question's ``words`` belong."""
+    """Return the phrases with a special meaning, in the language that has most of a question's ``words``."""
     found = set(words)
     distinct = {
         code: len(found & alone.difference(*(others for other, others in _ALONE.items() if other != code)))

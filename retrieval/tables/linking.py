@@ -36,8 +36,8 @@ class SpanKind(Enum):
 class QuestionSpan:
     """A word or phrase of a question, ``question[start:end]``, with its meaning in a table.
 
-    - ``columns``: indexes of the columns that a COLUMN names, or in which a VALUE may be a cell.
-    - ``key``: the cell text that a VALUE means, in the form of :func:`make_key`, or a date.
+    - ``columns``: indexes of the columns that the span names (kind COLUMN), or in which it may be a cell (kind VALUE).
+    - ``key``: for the kind VALUE, the cell's text in the form of :func:`make_key`, or a date.
     - ``number``: a number or year, with its ``unit``. In a range, ``number`` and ``upper`` are the bounds.
     """
 
@@ -65,8 +65,8 @@ def link_question(question: str, table: KnownTable, *, partly: bool = False) -> 
 class _LinkedQuestion:
     """The meanings of a question's words in a table.
 
-    ``spans`` cover all words, also those without a meaning. ``whole`` has only the spans with a meaning. It is None
-    unless the whole question is understood.
+    ``spans`` include words without a meaning, as OTHER. ``whole`` are the spans without OTHER; None if a word that
+    needs a meaning has none, or several.
     """
 
     spans: Sequence[QuestionSpan]

@@ -42,7 +42,8 @@ def read_row_selection(question: str, table: KnownTable, choose: Choose) -> Tabl
 def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
     """Return whether ``reading``, an interpretation of the question, leaves no word of the question unused.
 
-    Words in the name of a column count as used. The result is False if the question only names cells.
+    Words in the name of a column count as used. The result is False if the question names no column,
+    bound or order.
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)

@@ -46,11 +46,10 @@ class TableResult:
 
     - ``value``: a count, sum or mean, or empty.
     - ``conditions``: texts such as "chocolate = yes".
-    - ``matched``: the number of rows that meet all conditions.
-    - ``total``: the number of all rows in the table.
+    - ``matched``: the number of rows that meet all conditions, of ``total`` rows in the table.
     - ``rows``: at most 50 matching rows; their first ``name_columns`` cells name the row.
     - ``ordinals``: the numbers of these rows in the table, from 1.
-    - ``answers``: the texts that answer the question; if ``is_value``, the highest or lowest value itself.
+    - ``answers``: the texts that answer the question; if ``is_value``, values of the column that sorts the rows.
     - ``targets``, ``asked``: indexes of the columns to show, and of the columns that the question names.
     - ``is_markup``: whether the cells are Markdown.
     - ``is_ordered``: whether the rows are sorted by the first target, highest first, or lowest first if ``is_least``.

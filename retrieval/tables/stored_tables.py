@@ -94,7 +94,7 @@ _kept: LruCache[tuple[int, str], KnownTable] = LruCache(TABLES_KEPT)
 
 
 def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
-    """Return the tables that the question may be about: in the hits, best first, then in their documents."""
+    """Return the tables that the question may be about: first tables in the hits, then others in their documents."""
     near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
@@ -196,7 +196,7 @@ def _read_long_table(table: Table, columns: Sequence[Column], wanted: Iterable[i
         yield from _read_rows(table, columns, needed, "ordinal >= %s AND ordinal < %s", page)
 
 
-# One JSON text for each row takes a fifth of the time of Django's fields.
+# Reading one JSON text for each row takes a fifth of the time of reading model fields.
 _ROWS = """
 SELECT ordinal, jsonb_build_array({values}, {cells})::text FROM retrieval_tablerow
 WHERE table_id = %s AND {chosen} ORDER BY ordinal LIMIT %s

@@ -192,7 +192,7 @@ def _can_read_most_cells(filled: Sequence[str], read: Callable[[str], object]) -
     return bool(filled) and sum(read(cell) is not None for cell in filled) >= _SHARE_OF_KIND * len(filled)
 
 
-# Labels are normalised texts of cells, by which questions find a row. No question quotes longer cells.
+# Longer texts of cells are no labels, because questions do not quote them.
 LONGEST_LABEL = 80
 _MOST_COLUMNS = 200
 _RULE_CELL = re.compile(r"\s*:?-+:?\s*")
@@ -228,7 +228,7 @@ class ReadTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ReadTable]:
-    """Return the tables that the extractor found or, if it found none, the tables with pipes in the text."""
+    """Return the tables that the extractor found or, if it found none, the text's tables of lines with pipes."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
         _infer_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))

@@ -95,7 +95,7 @@ _QUOTE = re.compile(r"(?! {0,3}>>> )(?: {0,3}+> ?+)++")
 _WORD = re.compile(r"[^\W_]+")
 _FRONT_ENTRY = re.compile(r"[\w\"'-]{1,80}[ \t]*+[:=]|#|\[")
 _MOST_HEADING_LINES = 12
-# A line with this many words more than the heading is a sentence.
+# A line with at least this many words more than the heading in it is a sentence.
 _RUN_IN_WORDS = 4
 
 
@@ -110,7 +110,7 @@ class LineRole(IntEnum):
 class Line:
     """A line of a Markdown text, at ``text[start:end]``.
 
-    ``body`` is its text without indentation and ``>`` marks; ``quoted`` is the number of these marks.
+    ``body`` is its text without indentation and ``>`` signs; ``quoted`` is the number of these signs.
     """
 
     start: int
@@ -134,7 +134,8 @@ def read_lines(
 ) -> tuple[list[Line], list[Title]]:
     """Return the lines of ``text``, and the titles of its sections. ``Line.section`` is the index of a title.
 
-    Index 0 is the text before the first heading. Front matter is recognised only if ``is_start`` is true.
+    The first title is empty, for text before the first heading. Front matter is recognised only if ``text`` is the
+    start of a document (``is_start``).
     """
     lines = [_read_line(text, start, end) for start, end in pairwise(find_line_starts(text + "\n"))]
     if is_start:

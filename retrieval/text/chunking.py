@@ -41,7 +41,7 @@ class Unit:
 
 
 def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Split a unit that has more than ``limit`` tokens; yield start, end and the break before each part.
+    """Split a unit that has more than ``limit`` tokens. Yield start and end of each part, and the Break before it.
 
     If ``by_line``, a unit with several lines is split into its lines, whatever their length.
     """
@@ -264,7 +264,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield each block and sentence of a region: start, end, the kind of break before it, and whether it is prose."""
+    """Yield each block and sentence of a region: start, end, the Break before it, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -355,9 +355,9 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
 def _enforce_limits(
     text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Halve passages that exceed their limit, until none does.
+    """Halve passages until none exceeds its limit.
 
-    This is needed although the tokens of all parts were counted: a text may have more tokens than its parts together.
+    This is needed because a text may have more tokens than its parts together.
     """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])

@@ -9,8 +9,9 @@ import webencodings
 # The WHATWG standard lacks these code pages, which mails use.
 _CODE_PAGES = {"cp932": "cp932", "cp936": "gb18030", "cp949": "cp949", "cp950": "big5hkscs"}
 _IN_XML = re.compile(rb"""\A\s*<\?xml\s[^<>]{0,200}?\bencoding\s*+=\s*+["']([^"'<>]{1,60})""")
-# Adjacent encoded words in a mail header (RFC 2047), then encoded words and parameters (RFC 2231).
+# This is the border of two encoded words (RFC 2047) without a blank.
 _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
+# Encoded words and parameters (RFC 2231) declare an encoding.
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 

@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
 
 
 def read_declared_title(words: str) -> str:
-    """Return the title in a file's metadata; empty if a program wrote it."""
+    """Return the title in a file's metadata; empty if it is a placeholder such as "Untitled"."""
     title = strip_title(words)
     return "" if _PLACEHOLDER.fullmatch(title) else title
 
@@ -154,7 +154,7 @@ class MemberFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Parts of a file that are missing in its text, and the first of their ``names``."""
+    """Parts of a file that are missing in its text. ``names`` has the names of the first ten parts."""
 
     kind: str
     names: tuple[str, ...]

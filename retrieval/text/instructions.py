@@ -20,7 +20,7 @@ RULES = {
 }
 # Orders such as "Say that" count only next to an instruction, because manuals are full of orders.
 ORDER = re.compile("|".join(read_patterns("instructions", "order")), re.IGNORECASE)
-# At most this number of instructions is stored with a document.
+# At most this many of a document's instructions to a language model are stored.
 MOST_SHOWN = 20
 _LONGEST = 1000
 
@@ -37,8 +37,7 @@ def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in the order of the text."""
     pieces = list(_split_pieces(text))
     rules = [find_matching_rule(text[start:end]) for start, end in pieces]
-    # A command that matches ORDER counts only next to an instruction. It may be before or after the instruction, so the
-    # pieces are searched in both directions.
+    # An order may be before or after the instruction, so the pieces are searched in both directions.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
         for at in order:
             neighbour = rules[at - order.step]

@@ -18,8 +18,8 @@ _SCRIPT_SPANS = {
     "el": "\u0370-\u03ff",
 }
 _SCRIPTS = {code: re.compile(f"[{span}]") for code, span in _SCRIPT_SPANS.items()}
-# A text with more than this share of a script's characters is in the script's language. Japanese mixes kana with
-# Chinese characters.
+# A text is in a script's language if more than this share of its letters belongs to the script. The share is low,
+# because Japanese mixes kana with Chinese characters.
 _SCRIPT_SHARE = 0.2
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE_CHARS = 20_000

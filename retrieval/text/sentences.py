@@ -8,7 +8,7 @@ from retrieval.text.word_lists import fill_in
 
 
 class Break(IntEnum):
-    """The kind of break before a sentence or paragraph. A text is split at the highest kind."""
+    """The kind of border before a sentence. The chunker splits a text at a border with the highest value."""
 
     NONE = 0
     SENTENCE = 1
@@ -31,7 +31,7 @@ _ABBREVIATION = re.compile(
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
-    """Yield each sentence, list item and paragraph of ``text[start:end]``: start, end, and the kind of break before it.
+    """Yield each sentence, list item and paragraph of ``text[start:end]``: start, end, and the Break before it.
 
     Together they contain every character except white space.
     """

@@ -1,4 +1,4 @@
-"""Mark each sentence of a quoted text, so that a model can distinguish it from its instructions ("spotlighting").
+"""Mark each sentence of a quoted text, so that a model does not take the text as instructions ("spotlighting").
 
 Each request has a new random mark, which no document can contain. Source: Hines et al., "Defending Against Indirect
 Prompt Injection Attacks With Spotlighting", 2024.
@@ -29,7 +29,7 @@ def mark_sentences(text: str, mark: str) -> str:
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # The mark comes before the indentation, which may have a meaning, as in code.
+        # A line's first mark comes before the indentation. So the indentation of code is kept.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

@@ -73,9 +73,9 @@ def make_document_terms(text: str) -> str:
 
 
 def list_spellings(phrase: str) -> list[str]:
-    """Return the spellings that a phrase may have in the index, the phrase's own first.
+    """Return the forms in which the index may contain a phrase. The first is the form of the phrase as written.
 
-    ``MX-9920-W`` is indexed as *mx9920w mx 9920 w*, ``mx9920w`` only as the whole, ``MX 9920 W`` only as the parts.
+    The forms of ``MX-9920-W`` are *mx9920w mx 9920 w*, *mx9920w* and *mx 9920 w*.
     """
     ways = [
         add_identifier_parts(phrase),
@@ -86,7 +86,7 @@ def list_spellings(phrase: str) -> list[str]:
 
 
 def find_identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word with a digit as a pair: in lower case without separators, and as written."""
+    """Yield two forms of each word that contains a digit: in lower case without separators, and as written."""
     for match in _CODE.finditer(_PAIRED.sub(" ", text)):
         whole = "".join(_PARTS.findall(match[0])).lower()
         if any(character.isdigit() for character in whole):
@@ -124,7 +124,7 @@ def _rewrite(text: str, spell: _Spell) -> str:
 
 
 def spell_out_symbols(text: str) -> str:
-    """Return ``text`` in NFC with symbols as words, versions without ``v``, and CJK characters as pairs."""
+    """Return ``text`` in NFC with symbols as words, version numbers without ``v``, and CJK characters as pairs."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
@@ -166,7 +166,7 @@ def _expand_joined(token: str, spell: _Spell) -> str:
         return "".join(parts)  # The token is an abbreviation such as U.S.A.
     words = [word for part in parts for word in _split_camel(part)]
     if separators <= {"/", "-", "'"} and len(parts) == 2 and token.islower() and all(map(str.isalpha, parts)):
-        return " ".join(words)  # The token has alternatives such as and/or.
+        return " ".join(words)  # The token is two words, as in and/or.
     names = _BETWEEN_NAMES.split(token)
     if len(names) > 1:
         words = [word for name in names for word in _expand_name(name, spell).split()]

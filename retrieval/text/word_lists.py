@@ -5,9 +5,9 @@ A file has these sections; a language can lack any of them:
 - ``language``: common words, by which a text's language is recognised;
 - ``questions``: words that begin questions and greetings, or point at earlier questions;
 - ``tables``: words of questions about tables, of column names and of cells;
-- ``classification``: patterns of the classes of questions, by rule;
-- ``injection``: patterns of questions that instruct the site, by rule;
-- ``instructions``: patterns of sentences in documents that instruct a language model, by rule;
+- ``classification``: for each rule, patterns that classify questions;
+- ``injection``: for each rule, patterns of questions that instruct the site;
+- ``instructions``: for each rule, patterns of sentences in documents that instruct a language model;
 - ``answers``: words with which a model mentions its sources, refuses to answer or introduces a citation;
 - ``documents``: content words, and words of headings, lists and pages.
 
@@ -54,10 +54,7 @@ def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Itera
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return the section ``name`` of each language's file that has this section.
-
-    The keys are the files' names, which are two-letter language codes or SHARED, in alphabetical order.
-    """
+    """Return the section ``name`` of each file that has it. Keys are the file names, sorted: languages or SHARED."""
     return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 

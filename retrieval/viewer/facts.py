@@ -1,4 +1,4 @@
-"""List the facts on a document's page: the document's values of the fields by which readers can filter searches."""
+"""List the facts on a document's page: the document's values of the fields that filter searches."""
 
 from __future__ import annotations
 

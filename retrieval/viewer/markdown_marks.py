@@ -53,7 +53,7 @@ def render_with_marks(
 ) -> str:
     """Return ``text`` as HTML with ``marks``. If marks overlap, earlier ones enclose later ones.
 
-    Raises: ValueError if ``markdown`` does not use :func:`mark_ranges`.
+    Raises: ValueError if the parser ``markdown`` lacks the plugin :func:`mark_ranges`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
@@ -156,7 +156,7 @@ def _find_children(content: str, children: Sequence[Token]) -> Iterator[tuple[To
             end = _LINK_END.match(content, at)
             at = end.end() if end else at
         elif token.markup in _SIGNS or token.type == "code_inline":
-            # Markup such as * is before the text of its element. Inline code has backticks before and after its text.
+            # Markup such as * or a backtick comes before the text of its element, and is skipped.
             at = max(at, flat.find(token.markup, at) + len(token.markup))
         words = _WRITTEN.get(token.type) or (token.markup if token.type == "text_special" else token.content)
         start = -1 if token.nesting or not words else (content if words == "\n" else flat).find(words, at)

@@ -31,8 +31,8 @@ from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
 logger = logging.getLogger(__name__)
 
 _OUTLINE_ENTRIES = 150
-# Larger documents are shown as plain text. Rendering a million characters of prose takes half a second, of markup a
-# hundred times as long.
+# Larger documents are shown as plain text. Rendering a million characters of prose takes half a second. Rendering
+# as much markup takes a hundred times as long.
 _RENDERED_CHARACTERS = 1_000_000
 _RENDERED_MARKS = 50_000
 _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")

@@ -21,7 +21,7 @@ PARAMETER = "passages"
 
 @dataclass(frozen=True, slots=True)
 class ShownBorder:
-    """The place of a passage in the shown text.
+    """The position of a passage in the shown text.
 
     ``overlap`` is the number of characters shared with the passage before.
     """

@@ -65,8 +65,8 @@ def _encode_picture(image: Image.Image) -> bytes:
 def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
     """Return the picture's size in pixels, and the boxes around ``words``. Raises: CannotDraw.
 
-    ``expected`` is roughly the number of letters and digits before the words. If the page contains the words several
-    times, it decides which place is meant.
+    If the page contains the words several times, ``expected`` decides which of them are meant. It is roughly the number
+    of letters and digits before the words.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):

@@ -30,9 +30,9 @@ class Heading(Section):
 
 
 class HtmlWriter:
-    """Writes parts of ``text`` as escaped HTML, and highlights the characters of ``passage`` (start, end).
+    """Writes parts of ``text`` as escaped HTML, and puts the range ``passage`` (start, end) into <mark> elements.
 
-    They are in <mark> elements, of which the first has the id ``passage``.
+    The first <mark> element has the id ``passage``.
     """
 
     def __init__(self, text: str, passage: tuple[int, int] | None = None) -> None:
@@ -68,9 +68,9 @@ class HtmlWriter:
 
 
 def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
-    """Write lines of code with their numbers, in parts. Line n has the id ``Ln``.
+    """Write lines of code with their numbers. Line n has the id ``Ln``.
 
-    ``line_label`` is the label for screen readers.
+    The HTML is divided into parts of _LINES_IN_PART lines. ``line_label`` is the label for screen readers.
     """
     position = 0
     for number, line in enumerate(_LINE.findall(writer.text) or [""], 1):

@@ -1,4 +1,4 @@
-"""Views of the library, of documents with the cited passage, and of original files."""
+"""Views of the list of documents, of a document with its cited passage, and of original files."""
 
 from __future__ import annotations
 

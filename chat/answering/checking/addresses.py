@@ -37,7 +37,7 @@ def normalize_address(address: str) -> str:
         return ""
     standard = {"http": 80, "https": 443}[parts.scheme]
     where = host if port in (None, standard) else f"{host}:{port}"
-    # The end is cut from the text, because `urlunsplit` would drop the "?" of an empty query.
+    # The path and query are sliced from the address, because `urlunsplit` would drop the "?" of an empty query.
     behind = address.partition("://")[2][len(parts.netloc) :]
     behind = _ENCODED.sub(lambda found: found.group().upper(), quote(behind, safe=_SAFE))
     return f"{parts.scheme}://{where}{behind if behind.startswith('/') else '/' + behind}"

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from chat.types import ContextSource
     from retrieval.types import Turn
 
-# An answer with this many letters and digits in a row from the prompt's rules would reveal them.
+# An answer is withheld if it repeats this many letters and digits in a row from the prompt's rules.
 LONGEST_SHARED = 40
 # A model is stopped if it writes a sentence MOST_REPEATS times, or ends with MOST_CYCLES copies of a short text.
 MOST_REPEATS, FEWEST_REPEATED_CHARACTERS = 3, 15
 MOST_CYCLES, LONGEST_CYCLE = 6, 120
-# A sentence longer than LONGEST_OPEN characters is shown before its end. An unfinished one is checked again after it
-# has grown by 1/LOOKS_AGAIN.
+# A sentence longer than LONGEST_OPEN characters is shown before its end. An unfinished sentence is checked again each
+# time it has grown by the share 1/LOOKS_AGAIN.
 LONGEST_OPEN, LOOKS_AGAIN = 2_000, 50
 LONGEST_TEXT = 1_000
 # A model may repeat a shorter text on purpose, such as "Yes, both do."
@@ -93,9 +93,9 @@ class AnswerStream:
         self.markers: list[Marker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
-        # These are offsets in `written`, the model's text. `_begin` is the start of the shown text, or None while it is
-        # unknown. `_skipped` is the end of the skipped repetitions of earlier answers. `_open` is the end of the
-        # complete sentences. `_shown` is the end of the shown text.
+        # These are offsets in `written`, the model's text. `_begin` is the beginning of the shown text, or None while
+        # it is unknown. `_skipped` is the end of repetitions of earlier answers. `_open` is the beginning of the
+        # unfinished sentence. `_shown` is the end of the shown text.
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
@@ -283,7 +283,10 @@ class AnswerStream:
             self._edits.append(Edit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
-        """Return the next text to show, at most up to the offset ``end``, with markers and links edited."""
+        """Return the next text to show, at most up to the offset ``end``.
+
+        Citations are renumbered or removed, and links without a source become plain text.
+        """
         if self._must_wait() and not is_end:
             return ""
         end = end if is_end else find_boundary(self.written, self._shown, end)

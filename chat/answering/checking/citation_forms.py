@@ -59,7 +59,7 @@ class Reference:
 class References:
     """The citations in a text that is still being written.
 
-    The text from the offset ``undecided`` on may become a citation when more text arrives.
+    The text that begins at the offset ``undecided`` may become a citation when more text arrives.
     """
 
     found: tuple[Reference, ...]
@@ -71,8 +71,8 @@ def find_references(
 ) -> References:
     """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    A marker such as ``[1]`` is not a citation if a source contains it after the same word. ``is_in_sources`` returns
-    whether the sources contain a text.
+    A marker such as ``[1]`` is not a citation if a source contains the same marker after the same word.
+    ``is_in_sources`` returns whether the sources contain a text.
     """
     prose = text
     for code in find_code(text):

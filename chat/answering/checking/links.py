@@ -1,6 +1,6 @@
-"""Disable addresses in a model's answer that no source contains, so that they are shown as plain text.
+"""Turn an address in a model's answer into plain text if no source contains this address.
 
-Addresses in code are disabled too, because Markdown renderers differ on where code begins.
+This includes addresses in code, because Markdown renderers differ on where code begins.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _disable_character(text: str, at: int, known: Set[str], tags: Collection[str
         case "(" if before.endswith("]"):
             found = _TARGET.match(text, at)
             target = found[1] if found else ""
-            # A scheme alone, as in `x:`, is an address for a browser. Stripping the closing signs would hide it.
+            # Browsers treat a scheme without a host, such as `x:`, as an address. Stripping would remove its colon.
             leads_away = bool(_SCHEME_ALONE.match(target)) or _is_unknown_external_link(
                 strip_closing_signs(target), known
             )

@@ -59,7 +59,8 @@ _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
-# A capital after _ENDING does not show a name. The full stop of a title such as "Dr." does not end a sentence.
+# A capitalised word after _ENDING begins a sentence, so it may not be a name. The full stop of a title such as "Dr."
+# does not end a sentence.
 _TITLE = "".join(rf"(?<!\b{title})" for title in sorted(read_words("answers", "titles")))
 _ENDING = re.compile(rf"{_TITLE}\.|[!?:;|•\n]")
 _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining")))
@@ -69,8 +70,8 @@ _JOINING = frozenset(find_stems(join_lists(read_sections("answers"), "joining"))
 class Assertion:
     """The parts of a sentence that can be checked against sources.
 
-    ``words`` are in order, with repeats; ``names`` are stems. Each element of ``numbers`` has the values that one
-    number can mean: "1,234" is 1234 or 1.234.
+    ``words`` are in order, with repeats; ``names`` are the stems of proper names. Each element of ``numbers`` has the
+    values that one number can mean: "1,234" is 1234 or 1.234.
     """
 
     text: str
@@ -202,8 +203,8 @@ class SupportReason(StrEnum):
     UNCITED = "uncited"
 
 
-# A sentence with less support than this is marked as doubtful and is not cited: 64 % of the bad and 13 % of the good
-# sentences to which WEIGHTS was fitted.
+# A sentence with less support than this is marked as doubtful and is not cited. This limit finds 64 % of the bad
+# sentences to which WEIGHTS was fitted, and 13 % of the good ones.
 THRESHOLD = 0.8
 
 
@@ -273,7 +274,8 @@ def _measure_doubts(
 ) -> tuple[float, float, float]:
     """Return three reasons to doubt an assertion, each from 0 (no doubt) to 1, in the order of WEIGHTS.
 
-    They are shares of missing words, of missing pairs of words, and of words missing in the best two sentences.
+    These are the shares of words and of word pairs that no passage contains, and the share of words missing in the two
+    successive sentences that contain most words.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.word_pairs for passage in passages))
@@ -323,8 +325,8 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    ``shares`` are the values that :func:`_measure_doubts` returns. Each reason in ``doubts`` multiplies the support by
-    its number in FACTORS.
+    ``shares`` are the results of :func:`_measure_doubts`. Each reason in ``doubts`` multiplies the support by its
+    factor in FACTORS.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))

@@ -85,7 +85,10 @@ def iterate_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]
 
 
 def compute_stem_weight(holders: int, texts: int) -> float:
-    """Return the weight of a stem that occurs in ``holders`` of all ``texts`` texts; a rarer stem weighs more."""
+    """Return the weight of a stem, which is higher for a rarer stem.
+
+    ``holders`` is the number of texts with the stem, ``texts`` the number of all texts.
+    """
     return math.log1p((texts + 1) / (0.5 + holders))
 
 

@@ -113,7 +113,7 @@ class Command(PreparedCommand):
                 if measured is None:
                     time.sleep(WAIT_SECONDS)
         except (KeyboardInterrupt, EvaluationError):
-            # A run that was already sent to the workers was requested by another user, so it is not cancelled.
+            # A run that another user had already requested is with the workers, so it is not cancelled.
             queue.cancel_runs(EvaluationRun.objects.filter(pk=run.pk, enqueued_at=None))
             raise
         finally:

@@ -19,7 +19,6 @@ from retrieval.index.chunk_writer import (
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
 from retrieval.tables.stored_tables import copy_tables
 
-# Columns that are not copied.
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [
     str(field.column) for field in Document._meta.concrete_fields if field.name not in _OWN and not field.generated
@@ -31,8 +30,8 @@ _PAIRS = "unnest(%(others)s::bigint[], %(own)s::bigint[]) AS pair(other, own)"
 def copy_documents(documents: Sequence[Document], collection: Collection) -> None:
     """Copy ``documents`` into ``collection``, in one transaction.
 
-    If ``collection`` has a document with the same ``source``, the copy replaces it. All ``documents`` must be of one
-    collection with the same text-search configuration.
+    A copy replaces the document of ``collection`` with the same ``source``. All ``documents`` must be in one other
+    collection, and both collections must have the same text-search configuration.
     """
     if not documents:
         return

@@ -69,12 +69,12 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
 def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = None, *, override: str = "") -> Draft:
     """Queue the draft for publication. A worker then replaces the collection's documents in one transaction.
 
-    ``override`` is the reason to publish in spite of objections. Raises: DraftRefused if the draft cannot be published
-    now; PublicationRefused for an objection without ``override``.
+    ``override`` is the reason to publish although a gate (a check of drafts) objects. Raises: DraftRefused if the draft
+    cannot be published now; PublicationRefused if a gate objects and ``override`` is blank.
     """
     with transaction.atomic():
         draft = _lock_draft(draft, Draft.Status.OPEN)
-        # Writers lock the same rows: earlier writers have finished here, later writers see the status PUBLISHING.
+        # Writers lock these rows too. So earlier writers have ended after this query, and later ones see PUBLISHING.
         list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
         _refuse_unread_documents(draft.working_copy)
         if not find_draft_changes(draft):
@@ -204,7 +204,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
 def _delete_next_documents(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
-        # No reader searches a working copy, so its statistics are reset at once.
+        # Searches do not use a working copy, so its statistics are set to 0 before all documents are deleted.
         statistics = lock_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
@@ -227,7 +227,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The documents that differ between a draft and its collection, as sorted sources."""
+    """The sorted sources (names) of the documents that a draft adds, changes or removes in its collection."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -260,7 +260,7 @@ def read_versions(draft: Draft) -> list[int]:
 
 
 def _hash_contents(collection_id: int) -> dict[str, str]:
-    """Return a hash of what readers can see or find of each document. The keys are the documents' sources."""
+    """Return a dict of hashes by document source. A hash covers the data that users can see or search."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -57,7 +57,7 @@ def check_archive(
                     unpacked += len(block)
                     if unpacked > allowed:
                         raise bomb
-                    # UTF-16 has a zero byte beside each ASCII character. These bytes would hide the declaration.
+                    # UTF-16 has a zero byte in each ASCII character. These bytes would hide the declaration.
                     seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
                     if refused in seen:
                         raise entities
@@ -80,7 +80,7 @@ def _expand_entity(match: re.Match[bytes]) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Return the root element of XML. Characters may have names of HTML, such as &eacute;."""
+    """Return the root element of XML. HTML's named entities, such as &eacute;, are allowed."""
     encoding = find_xml_encoding(data)
     if b"\0" not in data[:200]:
         data = _NAMED_ENTITY.sub(_expand_entity, data)
@@ -188,7 +188,7 @@ def decode_names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
 def _read_unicode_name(extra: bytes, raw: bytes) -> str:
     while len(extra) >= 9:
         kind, size = struct.unpack("<HH", extra[:4])
-        # A wrong checksum of the plain name shows that the file was renamed later.
+        # If the checksum of the header's name is wrong, a program renamed the file but kept the old Unicode name.
         if kind == _PATH_IN_UNICODE and struct.unpack("<I", extra[5:9]) == (zlib.crc32(raw),):
             return extra[9 : 4 + size].decode("utf-8", "replace")
         extra = extra[4 + size :]

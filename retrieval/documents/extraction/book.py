@@ -95,7 +95,7 @@ def _read_contents(
                 for point in contents.xpath("//*[local-name()='navPoint']")
                 for source in point.xpath("./*[local-name()='content']/@src")
             ]
-        # The first entry of a file names the whole file, but a dict keeps the last entry of a key.
+        # The first entry for a file is its title. The caller's dict keeps the last one, so the order is reversed.
         yield from reversed(
             [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
         )

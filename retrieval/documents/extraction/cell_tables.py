@@ -117,7 +117,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
 
 
 def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
-    """Return the indexes of the first row of column names and of the row after them; equal if there is none."""
+    """Return the indexes of the first header row and of the first row below the header; equal without a header."""
     width = len(head[0])
     if width == 1:
         return 0, 0

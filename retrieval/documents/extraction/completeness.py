@@ -13,14 +13,14 @@ _WORD = re.compile(rf"[{_SIGNS}]|(?:(?![{_SIGNS}])[^\W_])+")
 _MARK = re.compile(
     "[\u00ad\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
 )
-# At most this many characters are searched for joined words, which takes about a second.
+# The searches for words that were run together read at most this many characters, in about a second.
 _MOST_SEARCHED = 2_000_000_000
 
 
 def find_lost_words(expected: str, text: str) -> list[str]:
     """Return the words of ``expected`` that are missing in ``text``, in order and with repetitions.
 
-    Case is ignored. A word that is only joined or split is not missing.
+    Case is ignored. A word is not missing if only spaces in or around it differ.
     """
     words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))

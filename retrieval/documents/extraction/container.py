@@ -50,7 +50,7 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
 def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return the content of the file that is missing in the extracted text, by kind."""
+    """Return one LeftOut for each kind of content that the extracted text lacks."""
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

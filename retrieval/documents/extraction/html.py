@@ -22,7 +22,7 @@ _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
 # The main content has at least this share of the page's letters outside links.
 _MAIN_SHARE = {"main": 0.5, "article": 0.75}
-# From this number and share on, words outside the main content are reported as left out.
+# Words outside the main content are reported if they are at least this many, and at least this share of all words.
 _FEWEST_OUTSIDE, _OUTSIDE_SHARE = 100, 0.1
 _DROPPED = frozenset(["script", "style", "template", "object", "iframe", "datalist", "canvas", "audio", "video", "rp"])
 _FURNITURE = frozenset({"nav", "footer"})
@@ -66,7 +66,7 @@ _SENTENCE = frozenset(
 _SENTENCE |= HEADINGS.keys()
 # Longest description of a picture within a sentence, such as a key or a smiley.
 _LONGEST_SIGN = 12
-# A button with fewer words is a label, such as "Read more".
+# A button above text is a question if it has at least this many words. "Read more" is only a label.
 _FEWEST_QUESTION_WORDS = 3
 # A longer list usually has countries or years, so only its chosen options are written.
 _MOST_OPTIONS = 20
@@ -192,13 +192,13 @@ def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
 
 
 def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: float) -> bool:
-    """Return whether an element belongs to the site and not to the page, such as a menu."""
+    """Return whether an element is part of the site, such as a menu, and not of the page's content."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
     is_linked = linked > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
-    # The id of an element that contains a heading may be made from the heading's text. So such an id is only examined
-    # if most of the element's text is links.
+    # An article on newsletters may have the id "newsletter", made from its heading. So the id of an element with a
+    # heading only counts if most of the element's text is links.
     if element.tag in ("aside", "div", "ul", "form") and (is_linked or next(element.iter(*HEADINGS), None) is None):
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
@@ -409,10 +409,10 @@ def _bracket(words: str) -> str:
 
 
 def _mark_superscripts(root: etree._Element) -> None:
-    """Replace superscripts and subscripts by text, with a mark if they would otherwise change a number.
+    """Replace superscripts and subscripts by text, with a sign if they would otherwise change a number.
 
     10 with a superscript 6 becomes ``10^6``. $320 with a raised link to note 1 becomes ``$320 [1]``. H2O with a
-    subscript 2 becomes ``H2O``, without a mark.
+    subscript 2 becomes ``H2O``.
     """
     for mark in list(root.iter("sup", "sub", "a")):
         words, before = text_of(mark), _read_text_before(mark)
@@ -454,7 +454,7 @@ def _read_text_before(element: etree._Element) -> str:
 
 
 def _replace_layout_tables(root: etree._Element) -> None:
-    """Replace tables that are only layout by blocks of text."""
+    """Convert tables that only arrange the page to blocks of text."""
     for table in list(root.iter("table")):
         parent = table.getparent()
         classes = (parent.get("class") or "").split() if parent is not None else ()

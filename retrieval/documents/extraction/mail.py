@@ -43,7 +43,7 @@ from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_tit
 from retrieval.text.word_lists import fill_in
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
-# Lines of "-" or "=", which Markdown would read as marks of headings.
+# Lines of "-" or "=", which Markdown would read as underlines of headings.
 _RULE = re.compile(r"^(?=[ \t]*(?:-+|=+)[ \t]*$)", re.M)
 _INDENT = re.compile(r"^[ \t]{4,}", re.M)
 _HASHES = re.compile(r"^(#{1,6}) ", re.M)
@@ -84,7 +84,8 @@ _PICTURES = frozenset((".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp"
 # A plain-text version with at most this many words may contain only a reference to the HTML version.
 _LONGEST_STUB = 60
 _STUB = re.compile(fill_in("<other_form>", "documents"), re.I)
-# One version of a mail (plain text or HTML) is enough if it lacks at most this share or number of the other's words.
+# One version of a mail (plain text or HTML) is left out if at most this share or number of its words is missing in the
+# other version.
 _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
@@ -100,10 +101,7 @@ def extract_mail(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return a text that lists the mailbox's messages, each of which becomes a document.
-
-    If the mailbox has only one message, the text of the message is returned.
-    """
+    """Return a text that lists the mailbox's messages, which become documents; or the only message's text."""
     marks = list(_MAILBOX_MARK.finditer(data))
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -163,7 +161,7 @@ class _MailReader:
         self.members = Members(filename, limits)
 
     def record_inline_attachments(self, message: EmailMessage) -> None:
-        """Record attachments that the HTML form shows, such as logos. They do not become documents."""
+        """Record attachments that the mail's HTML shows, such as logos. They do not become documents."""
         for part in message.walk():
             if part.get_content_type() == "text/html":
                 page = cast(bytes, part.get_payload(decode=True) or b"").decode("ascii", "replace")
@@ -218,7 +216,7 @@ class _MailReader:
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
         text = _PGP_BLOCK.sub("", _PGP_HEADERS.sub("", text))
-        # Markdown would find headings and code in plain text, so their marks are escaped.
+        # Markdown would find headings and code in plain text, so their signs are escaped.
         self.blocks.append(_HASHES.sub(r"\\\1 ", _INDENT.sub("   ", _RULE.sub("\n", text))).strip())
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:

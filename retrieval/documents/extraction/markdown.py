@@ -75,7 +75,7 @@ def parse_structure(text: str, body_start: int = 0) -> tuple[list[Section], list
 
 
 def find_title(sections: list[Section]) -> str:
-    """Return the title: the only heading of the highest level, or a first heading of level 1; otherwise ""."""
+    """Return the title: the first heading if its level is 1, or the only heading of the highest level; or ""."""
     if not sections:
         return ""
     top = min(section.level for section in sections)

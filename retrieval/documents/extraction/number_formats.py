@@ -133,8 +133,7 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Private-use characters replace text, so that the patterns below find only placeholders. Digits stay: they may be a
-    # denominator.
+    # Private-use characters replace all text but placeholders (such as #) and digits, which may be a denominator.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)
@@ -191,7 +190,8 @@ def _show_whole(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits
-    # The first placeholder takes the remaining digits. After a 0 in the format, missing digits are shown as 0.
+    # Each placeholder takes one digit, but the leftmost takes all remaining digits. After a 0 in the format, missing
+    # digits are shown as 0.
     filled = digits.rjust(count)
     pieces = iter([filled[: len(filled) - count + 1], *filled[len(filled) - count + 1 :]])
     first = pattern.find("0")

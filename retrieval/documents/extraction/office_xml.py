@@ -223,7 +223,7 @@ def write_superscript(before: str, words: str) -> str:
 
 
 def write_subscript(before: str, words: str) -> str:
-    """Return subscript ``words`` as plain text: 10_2, but H2O."""
+    """Return subscript ``words`` as plain text. An underscore separates digits from digits: 10_2, but H2O."""
     return f"_{words}" if before[-1:].isdigit() and words[:1].isdigit() else words
 
 

@@ -127,8 +127,8 @@ def _get(element: etree._Element, name: str) -> str:
 def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
     """Yield elements, such as rows, with their numbers from 1.
 
-    An element can cover several numbers, such as a cell that is merged across columns. ``extent`` is the name of the
-    attribute that counts the covered numbers after the first.
+    An element can cover several numbers, such as a merged cell. ``extent`` is the name of the attribute that
+    counts the covered numbers after the first.
     """
     at = 0
     for element in elements:

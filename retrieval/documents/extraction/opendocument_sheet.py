@@ -223,9 +223,9 @@ def _read_value(cell: Element) -> str:
 
 
 def _find_decimal_number(shown: str, value: float) -> str:
-    """Return the number ``shown`` in a form with a decimal point; empty if it does not equal ``value``.
+    """Return the number in ``shown`` with a decimal point; empty if the number does not equal ``value``.
 
-    It may be rounded, and be shown in percent, thousands or millions.
+    ``shown`` may be rounded, and be in percent, thousands or millions.
     """
     for scaled in (value, value * 100, value / 1e3, value / 1e6):
         for place in {len(shown), shown.rfind("."), shown.rfind(",")} - {-1}:

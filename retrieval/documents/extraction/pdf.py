@@ -39,7 +39,7 @@ _FEWEST_PAGES = 4
 _SHARE = 0.6
 _PLACE_SHARE = 0.4
 _MOST_CHARACTERS = 120
-# Vertical positions on the page are rounded to this many points, to find lines at the same position of several pages.
+# Vertical positions are rounded to this many points, to find lines at the same position of several pages.
 _PLACE = 4.0
 _NUMBER = re.compile(r"\d{1,9}")
 _ROMAN = re.compile(r"(?<!\w)[ivxlc]{1,7}$", re.I)
@@ -77,9 +77,9 @@ def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
 def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
     """Return the two highest and two lowest lines of a page, each with its texts for comparison and its position.
 
-    The position is the edge ("top" or "bottom") and the line's distance from the top of the page, in steps of _PLACE
-    points. It is None unless a gap separates the line at the edge from the next one: their middles are more than 1.5
-    font sizes apart. Lines at the same height count as one.
+    A position is the edge ("top" or "bottom") and the line's distance from the top of the page, in steps of _PLACE
+    points. Only the outermost line has a position, if its middle is more than 1.5 font sizes from the next line's.
+    Other lines have None. Lines at the same height count as one.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -104,9 +104,9 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 
 
 def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
-    """Return variants of a line: as it is, and one for each number in it, which may be the page number.
+    """Return the line, and for each number in it, a variant with the number's difference from ``index``.
 
-    Lines on several pages that have a variant in common may be a running title.
+    A running title has a variant in common on several pages, because its page number grows with ``index``.
     """
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:

@@ -27,12 +27,11 @@ _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|CMBX|SFBX", re.I)
 # Least gap between parts of a line, in line heights.
 WIDE_GAP = 1.2
 _OTHER_ROW = 0.75
-# A mark is a superscript or subscript. The next lengths are multiples of the height of the line's other characters.
-# A mark is at most this high.
+# Superscripts and subscripts have at most this share of the height of the line's other characters.
 _MARK_SIZE = 0.85
-# A superscript is at least _RAISED above the base line, and a subscript at least -_LOWERED below it.
+# Superscripts rise at least this share of that height above the base line. The limit for subscripts is below the line.
 _RAISED, _LOWERED = 0.12, -0.04
-# The base line is this far above the lower side of a character's box.
+# The base line is this share of a character's height above the lower side of its box.
 _DESCENT = 0.2
 _LONGEST_NUMBER = 3
 _ORDINALS = frozenset(["st", "nd", "rd", "th", "e", "er", "re", "ère", "ème", "eme", "de", "ste", "o", "os"])
@@ -69,7 +68,7 @@ class _Writer:
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
         # ``_marks`` has 1 for each superscript, -1 for each subscript, otherwise 0. ``_base`` is the last character
-        # without a mark.
+        # that is neither.
         self._marks: list[int] = []
         self._base: tuple[Box, int] = ((0.0, 0.0, 0.0, 0.0), 0)
         self._sides = (0.0, 0.0)
@@ -95,8 +94,8 @@ class _Writer:
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, the digits of a number run from left to right. So its first digit is at a
-                # distance from the text before it, and a wider gap is allowed before a digit.
+                # In text from right to left, digits run from left to right. So the number's own width separates its
+                # first digit from the word before, and a wider gap is allowed before a digit.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -177,7 +176,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """Return the text of a line with marks (``^1``, ``_1``), and the boxes of its characters."""
+    """Return a line's text, with ``^`` and ``_`` before superscripts and subscripts, and its characters' boxes."""
     if not any(marks):
         return "".join(characters), list(boxes)
     text: list[str] = []
@@ -285,7 +284,7 @@ def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
 def needs_ocr(page: Any, printed: PrintedPage) -> bool:
     """Return whether a page needs OCR: it is a scan, its letters are only vector shapes, or its text is unreadable.
 
-    ``printed`` has the text that the PDF itself contains. If this text is unreadable, it is removed from ``printed``.
+    Unreadable text is removed from ``printed``.
     """
     text = "".join(line.text for line in [*printed.lines, *printed.aside])
     if printed.controls > _MOST_CONTROLS or _is_garbled(text, printed.unmapped):
@@ -310,7 +309,7 @@ def _is_garbled(text: str, unmapped: float) -> bool:
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Product codes have few Latin words, and gene sequences have few different letters. Both are readable.
+    # Product codes (few words) and gene sequences (few different letters) are readable without common pairs of letters.
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -45,7 +45,7 @@ def _read_xml(data: bytes) -> str:
 
 
 def find_underlined_headings(text: str) -> list[Section]:
-    """Return the underlined headings. The first character used for underlines means level 1, the next new one 2."""
+    """Return the underlined headings. The first kind of underline means level 1, the second kind level 2."""
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip() for start, end in itertools.pairwise(starts)]
     sections: list[Section] = []

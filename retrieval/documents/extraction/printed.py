@@ -59,7 +59,7 @@ class PrintedPage:
     """A page's lines in reading order.
 
     - ``width`` and ``height`` are in points. The page is upright: most of its text is horizontal.
-    - ``turned`` says how a PDF viewer shows the page: clockwise from upright by 0, 90, 180 or 270 degrees.
+    - ``turned`` is the rotation with which a PDF viewer shows the page: 0, 90, 180 or 270 degrees clockwise.
     - ``unmapped`` is the share of characters that the PDF does not map to Unicode.
     - ``controls`` is the share of control characters.
     - ``aside`` has the lines that run in another direction.
@@ -76,7 +76,7 @@ class PrintedPage:
 
 
 def turn_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Return the box after the page was turned clockwise. ``width`` and ``height`` are the turned page's."""
+    """Return the box after a clockwise rotation of the page. ``width`` and ``height`` are the rotated page's."""
     x1, y1, x2, y2 = box
     if degrees == 90:
         return width - y2, x1, width - y1, x2
@@ -194,7 +194,7 @@ _LEVEL = 0.5
 
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
-    """Return ``lines`` in reading order. Parts of a row are joined, but not across columns."""
+    """Return ``lines`` in reading order. Parts of a row become one line, except in columns of prose."""
     return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
 
 

@@ -76,7 +76,7 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
 
 
 def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
-    """Remove rows without a wide gap from the start and the end of the run, unless they continue a wrapped cell."""
+    """Remove rows with a single piece from both ends of the run, except rows that continue a wrapped cell."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
         return []

@@ -160,7 +160,7 @@ def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: fl
     if line.is_bold != last.is_bold and (not last.is_bold or all(other.is_bold for other in above)):
         return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
     distance = line.middle - last.middle
-    if distance <= 0:  # the next column
+    if distance <= 0:  # The line is in the next column.
         return "" if _continues_sentence(last, line) else "\n\n"
     if distance > _WIDER_GAP * pitch * max(line.size, last.size):
         return "\n\n"

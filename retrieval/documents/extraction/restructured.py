@@ -30,8 +30,8 @@ _DIRECTIVES = {
         "autofunction autosummary sectionauthor codeauthor tabularcolumns default-role role literalinclude unicode "
         "replace sectnum header footer title templatefixture default-domain tags",
         "note": "note warning tip hint important attention caution danger error seealso todo",
-        # The argument of a directive becomes a title, a signature ("object" and unknown directives), or no text
-        # ("bare").
+        # The argument of a directive becomes a title, or a signature for the kind "object" and unknown directives.
+        # For the kind "bare", the argument is left out.
         "title": "rubric topic admonition sidebar tab-item tab group-tab dropdown table list-table csv-table",
         # These directives become sections, so that searches find the names in their arguments.
         "object": "function method classmethod staticmethod class attribute property data exception decorator module "

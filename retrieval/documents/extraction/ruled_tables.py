@@ -123,8 +123,8 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
         if len(level) >= _FEWEST_RULES and len(upright) >= _FEWEST_RULES
     ]
     groups: list[list[RuledLine]] = []
-    # Some tables have no upright rules, or shaded boxes behind every other row, which do not touch each other. Their
-    # level rules belong together if they start and end at the same places.
+    # Some tables have no upright rules. In others, only every second row is shaded, so the boxes do not touch. The
+    # level rules of such a table start and end at the same x positions.
     alone = [rule for level, upright in parts if len(upright) < _FEWEST_RULES for rule in level]
     for rule in sorted(alone, key=lambda rule: rule.at):
         if rule.end - rule.start < _SHORTEST_RULE:
@@ -238,7 +238,7 @@ def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
 def _merge_cells(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
-    """Return a number for the cell at each row and column. Merged cells have one number."""
+    """Return the number of the cell at each row and column. Cells without a rule between them share a number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 

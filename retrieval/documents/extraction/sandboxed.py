@@ -66,7 +66,7 @@ def extract_in_sandbox(
     """
     name = printable_name(filename)
     preload = [formats.detect_format(data, name).extractor.partition(":")[0]] if data else []
-    # Words of OCR may be too long for a job's message, so they follow the file's bytes.
+    # The list of OCR's words may be too long for a job's message, so it follows the file's bytes.
     added = json.dumps(recognised).encode() if recognised else b""
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
@@ -97,7 +97,7 @@ def read(
 ) -> tuple[dict[str, object], bytes]:
     """Extract a file within the sandbox process.
 
-    Return JSON-serialisable values, and bytes: the text in UTF-8, then the files in the file.
+    Return JSON-serialisable values, and one byte string: the text in UTF-8, followed by the member files.
     """
     data = file.read()
     size = len(data) - added_bytes

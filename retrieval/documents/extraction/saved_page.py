@@ -23,7 +23,7 @@ def extract_saved_page(data: bytes, filename: str, media_type: str, limits: Extr
     parts.sort(key=lambda part: bool(start) and str(part.get("Content-ID") or "").strip("<> ") != start)
     pages: list[ExtractedText] = []
     for part in parts:
-        # `read_page` rejects a frame that has only links.
+        # `read_page` rejects a frame that has only links. After a readable page, such a frame is skipped.
         with suppress(DocumentRejected) if pages else nullcontext():
             content = cast(bytes, part.get_payload(decode=True) or b"")
             source = decode(content, filename, html=True, label=part.get_content_charset() or "")

@@ -1,4 +1,4 @@
-"""Convert sheets of cells to tables with the names of their columns, and other cells to paragraphs."""
+"""Convert the cells of sheets to tables with column names, and cells outside tables to paragraphs."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Area(NamedTuple):
 class Sheet:
     """The filled cells of a sheet in a spreadsheet.
 
-    ``rows`` maps row numbers to cells by column. ``beside`` are words outside the cells. ``hidden`` counts dropped rows
-    and columns.
+    ``rows`` maps row numbers to cells by column. ``beside`` are texts outside the cells: charts, shapes, page
+    headers and footers. ``hidden`` is the number of hidden rows and columns, which are dropped.
     """
 
     name: str
@@ -320,10 +320,9 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
 
 
 def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of an Excel workbook, with numbers as they are stored: number formats are not applied.
+    """Return the text of an Excel workbook. Number formats are not applied.
 
-    Calamine reads nearly all files. It is used for .xlsb files, and for files that the library of their format cannot
-    read.
+    The library Calamine is used for .xlsb files, and for files that the usual library cannot read.
     """
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))

@@ -80,7 +80,7 @@ def extract_source(data: bytes, filename: str, media_type: str, limits: Extracti
 def _find_definitions(
     lines: list[str], patterns: tuple[re.Pattern[str], ...], media_type: str
 ) -> list[tuple[int, int, str]]:
-    """Return line, level and name of each definition at the top level or directly below it.
+    """Return line, level and name of each definition at the top level or one level deeper.
 
     The line is the first comment or decorator above the definition.
     """

@@ -19,7 +19,7 @@ _LONGEST_PARAGRAPH = 400
 
 
 def extract_subtitles(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    """Return the text of the subtitles, in paragraphs that end with a sentence."""
+    """Return the subtitles' text. A paragraph ends with a sentence, or when the speaker changes."""
     source = f"{decode(data, filename)}\n"
     cues = list(_CUE.finditer(source))
     if not cues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Characters by code, from 0x20 and from 0xA0 on. A space means that Unicode has none.
+# Characters of the font Symbol for the codes from 0x20 and from 0xA0. A space means that Unicode lacks the character.
 _SYMBOL = " !∀#∃%&∋()*+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_ αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
 _SYMBOL_MORE = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…   ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑         〉∫⌠ ⌡"
 _SIGNS = {**dict(enumerate(_SYMBOL, start=0x20)), **dict(enumerate(_SYMBOL_MORE, start=0xA0))}

@@ -39,7 +39,7 @@ class FoundTable:
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a printed row without a wide gap in it."""
+    """A part of a printed row, between wide gaps."""
 
     cell: Cell
     line: PrintedLine
@@ -92,7 +92,7 @@ def text_of(cell: Cell) -> str:
 
 
 def join_cells(parts: Sequence[Cell], *, is_name: bool = False) -> Cell:
-    """Return the parts of a cell joined by spaces. A column name does not repeat a part."""
+    """Return the parts of a cell joined by spaces. If ``is_name``, a part that equals the part before is left out."""
     joined: Cell = []
     said = ""
     for part in parts:
@@ -275,7 +275,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 
 
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
-    """Group the printed rows that are one row of the table."""
+    """Group the printed rows into rows of the table, whose cells may be wrapped."""
 
     def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [

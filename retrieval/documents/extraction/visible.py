@@ -21,9 +21,9 @@ _TARGETS = re.compile(r"aria-controls|aria-owns|popovertarget|commandfor|onclick
 _SEPARATOR = re.compile(r"[^\w.:-]+")
 _WORD = re.compile(r"\w")
 _QUESTION = re.compile(r"accordion|question|faq|toggle|trigger|collaps|expand", re.I)
-# How often opened elements are searched for further controls.
+# At most this many rounds open controls. Each round can show further controls.
 _MOST_ROUNDS = 5
-# Longest text before a hidden answer that may be its question.
+# A shorter text before a hidden element may be a question, and the element the answer.
 _LONGEST_QUESTION = 300
 
 
@@ -45,11 +45,11 @@ def is_hidden(element: etree._Element) -> bool:
 def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return each hidden element that a reader can open, with the visible control that opens it.
 
-    Text that gives orders to a language model stays hidden.
+    Elements that give orders to a language model are left out.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
-    # ``within`` maps a hidden element to itself, and any other element to the nearest hidden element that contains it.
-    # ``around`` maps a hidden element to the nearest hidden element that contains it. None means that there is none.
+    # ``within`` maps each element to the innermost hidden element that is or contains it. ``around`` maps each hidden
+    # element to the innermost other one that contains it. None means that there is none.
     within: dict[etree._Element, etree._Element | None] = {}
     around: dict[etree._Element, etree._Element | None] = {}
     for element in elements:

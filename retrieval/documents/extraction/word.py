@@ -137,7 +137,7 @@ class _Reader:
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
             _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
-        # The type of page and column breaks is removed. This makes them line breaks, which separate words.
+        # Removing the attribute ``w:type`` turns page and column breaks into line breaks, which separate words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(qualify_name("m:oMath"))):

@@ -20,9 +20,8 @@ _SURE_ENOUGH = 80
 def check_recognised_page(value: Any) -> dict[str, object]:
     """Return the checked output of the sandbox, as the fields of a ``RecognisedPage``.
 
-    Each word is [text, left, top, right, bottom, line, confidence]: its place in ten thousandths of the upright page,
-    and its confidence from 0 to 100. ``width`` and ``height`` of the page are in points, ``turned`` in degrees. The
-    page's ``confidence`` is the mean confidence of its letters, or None if it has no words.
+    Confidences are from 0 to 100. ``width`` and ``height`` of the page are in points, ``turned`` is its rotation in
+    degrees clockwise. The page's ``confidence`` is the mean confidence of its letters, or None if it has no words.
 
     Raises: ValueError, TypeError or KeyError.
     """

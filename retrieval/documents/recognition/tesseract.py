@@ -133,10 +133,9 @@ _LEAST_ORIENTATION_CONFIDENCE = 2.0
 def recognise(
     file: BinaryIO, number: int, languages: list[str], *, is_picture: bool, finds_orientation: bool
 ) -> tuple[dict[str, object], bytes]:
-    """Return the words of page ``number`` (from 1), the page's size in points, and its turn.
+    """Return the words of page ``number`` (from 1), the page's size in points, and its rotation.
 
-    The turn is in degrees clockwise. Each word has text, box, line and confidence; boxes are in ten thousandths of the
-    upright page.
+    The rotation is in degrees clockwise. The form of the words is described in ``RecognisedPage``.
     """
     image, dpi = _draw_picture(file, number) if is_picture else _draw_page(file, number)
     width, height = (72.0 * side / dpi for side in image.size)
@@ -161,8 +160,8 @@ def _find_page_rotation(image: Image.Image, dpi: int) -> int:
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
-    # The confidence is low for a page that lies on its side, even if the found turn is right. So the turned page is
-    # examined again.
+    # The confidence is low for a page that lies on its side, even if the detected rotation is correct. So the
+    # rotated page is examined again.
     upright = image.rotate(-turned, expand=True)
     left, sure = engine.orientation(upright.tobytes(), *upright.size, dpi)
     return turned if left == 0 and sure >= _LEAST_ORIENTATION_CONFIDENCE else 0
@@ -190,7 +189,7 @@ def _draw_picture(file: BinaryIO, number: int) -> tuple[Image.Image, int]:
 
 
 def convert_to_upright_greyscale(image: Image.Image) -> Image.Image:
-    """Return the picture in greyscale on white, turned as the camera's data say."""
+    """Return the picture in greyscale on a white background, rotated according to its EXIF data."""
     image = ImageOps.exif_transpose(image)
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -223,7 +222,7 @@ def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))
     x, y = (2 * left + across - width) / 2, (2 * top + down - height) / 2
-    # Positions are turned back by the ``skew`` that was removed before OCR.
+    # Positions are rotated back by the ``skew`` that was removed before OCR.
     x, y = x * cosine - y * sine + width / 2, x * sine + y * cosine + height / 2
     box = (x - across / 2, y - down / 2, x + across / 2, y + down / 2)
     sides = (round(UNITS * side / (width if at % 2 == 0 else height)) for at, side in enumerate(box))

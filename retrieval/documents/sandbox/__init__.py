@@ -99,10 +99,7 @@ class TemplateProcess:
         self.requires_guards = False
 
     def send(self, message: bytes, descriptors: Sequence[int]) -> None:
-        """Send a job's message and file descriptors to the template process, which forks a process for the job.
-
-        Raises: SandboxUnavailable.
-        """
+        """Send a job's message and file descriptors to the template process. Raises: SandboxUnavailable."""
         with self._lock:
             try:
                 socket.send_fds(self._start(), [message], descriptors)
@@ -124,7 +121,7 @@ class TemplateProcess:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
-                    # The environment contains passwords and keys.
+                    # This process's environment contains passwords and keys, so it is not passed on.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -224,7 +221,7 @@ def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted
                 theirs.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
-                # The template process was killed or could start no process, so the job is tried again.
+                # The template process was killed or could start no process, so the job is sent again.
                 if is_last:
                     raise
                 continue

@@ -118,10 +118,10 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _NOT_THERE = {"clone3": (435, 435), "openat2": (437, 437)}
 _CLONE = (56, 220)
 _CLONE_THREAD = 0x10000
-# `open` on x86_64 and aarch64: its number, and the index of the argument with its flags.
+# System calls on x86_64 and aarch64: number, and index of the argument with the flags. aarch64 has no `open`.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# Calls that are allowed with one value of an argument: numbers, index of the argument, value. asyncio needs them.
+# asyncio needs these calls, each with one value of an argument: numbers of the call, index of the argument, value.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -207,7 +207,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 @functools.cache
 def missing_guards() -> tuple[str, ...]:
-    """Return the guards that do not work on this machine, tried once in a separate process."""
+    """Return the guards that do not work on this machine. A separate process tests them once."""
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=_TRIAL_SECONDS, env={}, check=True)

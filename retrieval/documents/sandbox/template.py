@@ -29,7 +29,7 @@ _DATA, _RESULT = 3, 4
 
 
 class SandboxJob(TypedDict):
-    """A job, as it is sent to the template process. ``target`` is "package.module:function", ``limits`` JobLimits."""
+    """A job for the template process. ``target`` is "package.module:function", ``limits`` the fields of JobLimits."""
 
     target: str
     arguments: dict[str, object]

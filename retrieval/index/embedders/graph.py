@@ -1,4 +1,4 @@
-"""Write an encoder's ONNX graph from its weights, without a deep-learning framework. It takes one text a run."""
+"""Write an encoder's ONNX graph from its weights, without a deep-learning framework. A run encodes one text."""
 
 from __future__ import annotations
 

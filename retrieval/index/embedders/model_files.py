@@ -122,7 +122,7 @@ def fetch_model(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
-    # The next start asks the hub again if the file COMPLETE is missing.
+    # If the file COMPLETE cannot be written, the next start only asks the hub again.
     with contextlib.suppress(OSError):
         (folder / COMPLETE).touch()
     return folder

@@ -76,7 +76,7 @@ class Dense:
         return self.folder / WEIGHTS
 
     def load(self) -> Callable[[Vectors], Vectors]:
-        """Return a function that applies the layer to a vector.
+        """Return a function that applies this dense layer to a vector.
 
         Raises: KeyError, OSError, and errors of safetensors.
         """

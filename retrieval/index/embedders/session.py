@@ -52,7 +52,7 @@ def open_session(source: str | bytes) -> Any:
 class PerProcessModel:
     """Base class of models that each process loads once, when they are first used.
 
-    A forked process uses the model in ``_shared``. If ``_shared`` is None, the process loads the model again.
+    A forked process uses its parent's model if this is in ``_shared``. Otherwise, it loads its own.
     """
 
     def __init__(self) -> None:

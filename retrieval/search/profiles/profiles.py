@@ -133,7 +133,7 @@ def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
 
 
 def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
-    """Return the plan, which ranks by vectors alone while RETRIEVAL_HYBRID_ENABLED is false."""
+    """Return the plan; if RETRIEVAL_HYBRID_ENABLED is false, a changed plan that ranks by vectors alone."""
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
     tuned = replace(
@@ -172,8 +172,8 @@ def publish_profile(
 ) -> Publication:
     """Publish this version of the search profile instead of the previous one.
 
-    ``override`` is the reason to publish although a gate objects. Raises: ImproperProfile if the version cannot be
-    read; PublicationRefused if a gate objects and there is no reason.
+    ``override`` is the reason to publish although a quality gate (`retrieval.gates`) objects. Raises: ImproperProfile
+    if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
     """
     version.read()
     by = published_by.pk if published_by else None

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def apply_boosts(
     fused: Sequence[Candidate], boosts: Sequence[MetadataBoost], metadata: Mapping[int, Mapping[str, object]]
 ) -> list[Candidate]:
-    """Add each boost to the candidates whose document has its metadata key and value; return them best first.
+    """Add each boost to the candidates whose metadata have the boost's key and value; return them best first.
 
-    ``metadata`` is by chunk id. Boosts are in standard deviations of the scores.
+    ``metadata`` are by chunk id. Boosts are in standard deviations of the scores.
     """
     unit = compute_standard_deviation([chunk.score for chunk in fused]) or 1.0
     boosted = []
@@ -121,8 +121,8 @@ def fuse_rankings(
     """Combine the retrievers' rankings to one list of candidates, best first.
 
     ``others`` are ids of further candidates, which are not in ``rankings``, such as chunks that another search found.
-    ``scores`` has each retriever's scores of chunks that it did not return. ``word_share`` is the largest share of the
-    question's words in any candidate.
+    ``scores`` has each retriever's scores of chunks that only another retriever or search returned. ``word_share`` is
+    the largest share of the question's words in any candidate.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {

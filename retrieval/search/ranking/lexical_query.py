@@ -153,10 +153,11 @@ class _Formula:
         return self._build_rest_of_query(0, needed, False)
 
     def _build_rest_of_query(self, place: int, needed: float, is_candidate: bool) -> str | None:
-        """Return the part of the tsquery that covers the terms from index ``place`` on.
+        """Return the part of the tsquery for the terms from index ``place`` on.
 
-        These terms must add ``needed`` to the score. If ``is_candidate`` is true, the passage has an earlier term that
-        is not common. The result is "" if no more terms are needed, and None if the terms cannot add enough.
+        These terms must add at least ``needed`` to the score. A passage needs a term that is not common;
+        ``is_candidate`` means that it has an earlier one. The result is "" if no more terms are needed, and None if the
+        terms cannot add enough.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -191,8 +192,8 @@ class LexicalQuery:
     - ``idf``: weights of the question's lexemes that passages contain.
     - ``expansions``: similar words for each word that no passage contains, nearest first.
     - ``matching``: lexemes of which a passage must contain one. ``constraint`` is a tsquery that it must match.
-    - ``unknown``: number of lexemes without a passage and without similar words.
-    - ``unknown_words``: the words without a similar word.
+    - ``unknown``: number of lexemes that no passage contains and that have no similar words.
+    - ``unknown_words``: words that no passage contains and that have no very similar word.
     """
 
     configuration: str
@@ -243,7 +244,7 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """For each unknown word, the similar words, each as a sparse vector of its lexeme's weight."""
+        """The similar words for each unknown word. A similar word is a sparse vector with its lexeme's weight."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -268,7 +269,7 @@ def build_queries(
     """Return one query for each text-search configuration (language) of the collections; none if no word can match.
 
     Document frequencies are summed over all collections. If ``fuzzy`` is true, similar words replace unquoted words
-    that the ``readers`` find in no passage. Raises: InvalidQuery.
+    that are in no passage permitted by ``readers``. Raises: InvalidQuery.
     """
     parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)

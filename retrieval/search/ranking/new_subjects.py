@@ -13,10 +13,10 @@ from retrieval.search.understanding.dependent_questions import (
 )
 from retrieval.types import Candidate, Retriever
 
-# A question is searched alone, and together with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md).
-# The subject is new if the best passage of the first search is stronger than STRONG, and by more than MUCH_STRONGER
-# stronger than the best passage of the second. The subject of a complete question is also new if the first passages of
-# the second search are all weaker than WEAK.
+# A question is searched alone, and together with earlier questions (docs/adr/0045-follow-ups-are-searched-twice.md). It
+# begins a new subject if the best passage of the first search has a strength above STRONG, which exceeds the best of
+# the second search by more than MUCH_STRONGER. A complete question also begins one if the first passages of the second
+# search are all weaker than WEAK.
 STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
@@ -26,11 +26,8 @@ def is_new_subject(
     """Return whether the question is independent of earlier questions.
 
     - ``alone``: the passages found for the question, best first.
-    - ``joined``: the passages found for the question joined with earlier questions, best first.
+    - ``joined``: the passages found for the question together with earlier questions, best first.
     - ``strengths``: measures how well a passage answers the question.
-
-    The question is independent if the first passage of ``alone`` is much stronger than the first of ``joined``, or if
-    the first passages of ``joined`` are all weak.
     """
     if begins_with_conjunction(question) or has_pronoun(question):
         return False

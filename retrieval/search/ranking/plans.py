@@ -39,8 +39,9 @@ def build_plan(
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """Return the weights of both retrievers.
 
-    For a fusion method without weights, they are the profile's weights for questions of this class. Otherwise, they are
-    the profile's general weights, or the method's if the profile has none or the method uses a single retriever.
+    - A fusion method without weights: the profile's weights for questions of this class.
+    - A method with a single retriever, or a profile without general weights: the method's weights.
+    - Otherwise: the profile's general weights.
     """
     method = METHODS[settings.method]
     if method.weights is None:

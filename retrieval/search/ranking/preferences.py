@@ -1,7 +1,7 @@
 """Rank passages in the question's language before others.
 
-A passage's strength is its closeness (0 unrelated, 1 a typical answer) plus its share of the question's words. A
-passage in another language shares no words, so its closeness counts four times.
+A passage in another language does not contain the question's words, so only its closeness counts, multiplied by
+ACROSS_LANGUAGES.
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ ACROSS_LANGUAGES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """The data to measure the strength of passages, which is how well a passage answers the question.
+    """The data to measure a passage's strength: how well it answers the question.
 
-    The strength is usually the passage's closeness (0 if unrelated, 1 for a typical answer) plus its share of the
-    question's words (0 to 1).
-
-    - ``shares``: maps chunk ids to the share of the question's words that the chunk contains.
-    - ``languages``: maps chunk ids to the chunk's language.
+    The strength is usually the passage's closeness (0 if unrelated, 1 for a typical answer) plus the share of the
+    question's words that it contains (0 to 1). ``shares`` has these shares, ``languages`` the languages, by chunk id.
     """
 
     calibration: Calibration
@@ -71,8 +68,8 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: Strengths) ->
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
         return list(ranked)
-    # The loss lowers the score of each foreign passage. It slightly exceeds the lead, which is the best foreign score
-    # minus the lowest score in `own`, because rounding could otherwise leave both passages with equal scores.
+    # This lowers the best foreign passage just below the lowest score in `own`. The small extra prevents equal scores
+    # after rounding.
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(

@@ -126,10 +126,10 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 
 @dataclass(frozen=True, slots=True)
 class CandidateData:
-    """More data on all candidates of one search, by chunk id.
+    """Scores and other data of all candidates of one search, by chunk id.
 
-    ``scores`` has for each retriever the scores of candidates that only the other retriever found. They are computed
-    after both retrievers have returned.
+    ``scores`` has each retriever's scores of the candidates that only the other one found, computed after both
+    retrievers have returned.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class CandidateData:
 def load_candidate_data(
     searches: Sequence[list[RetrieverResult]], plan: SearchPlan, others: Iterable[int] = ()
 ) -> list[CandidateData]:
-    """Return more data on the candidates of each search, and on the chunks ``others``.
+    """Return scores and other data of each search's candidates, and of the chunks ``others``.
 
     If the database fails, the data are empty, and the traces in ``searches`` get an ``error``.
     """

@@ -32,8 +32,8 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 
 # Comparing every row is exact, and up to this many rows as fast as the index.
 EXACT_UP_TO = 10_000
-# The oversampling is the number of vectors that are compared for each one returned. Above this number of passages, it
-# grows by half of the profile's setting each time the number doubles.
+# The oversampling is the number of vectors that are compared for each one returned. It grows by half of the profile's
+# setting each time the passages double beyond this number.
 WIDENED_FROM = 35_000
 
 

@@ -9,7 +9,7 @@ from retrieval.search.understanding.dependent_questions import has_few_words, is
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import Turn
 
-# A follow-up question is searched twice: alone, and joined with earlier questions. These are the weights of the two
+# A follow-up question is searched twice: alone, and together with earlier questions. These are the weights of the two
 # searches (docs/adr/0045-follow-ups-are-searched-twice.md).
 SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 
@@ -30,7 +30,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
 
 
 def choose_search_weights(question: str) -> tuple[float, float]:
-    """Return the weights of two searches: for the question, and for the question joined with earlier questions.
+    """Return the weights of two searches: for the question, and for the question together with earlier ones.
 
     The weights sum to 1.
     """

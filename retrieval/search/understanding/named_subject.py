@@ -1,4 +1,4 @@
-"""Add the code of an earlier question to a follow-up question with a pronoun: "MX-9920-W: What does it cost?"."""
+"""Add the product code of an earlier question to a follow-up with a pronoun: "MX-9920-W: What does it cost?"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the collections, sections and codes that a question names."""
+"""Find the collections, sections and codes, such as part numbers, that a question names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODE = re.compile(
 _SECTION = re.compile(fill_in(r"(\b<section>|§) ?(\d{1,3}(?:\.\d{1,3}){0,4})\b", "documents"), re.I)
 
 
-# A collection's name of one word is rare if at most this share of the passages in other collections contains it.
+# A one-word collection name is rare if at most this share of the passages in other collections contains it.
 RARE_SHARE = 0.01
 
 

@@ -51,8 +51,8 @@ _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool:
     """Return whether ``typed`` is surely ``meant`` with one typing error. Both are in lower case.
 
-    A different letter is never sure: "grapes" is not "graves". Source: Damerau, "A Technique for Computer Detection and
-    Correction of Spelling Errors", CACM 1964.
+    A replaced letter is never a certain error: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
+    Detection and Correction of Spelling Errors", CACM 1964.
     """
     if OSA.distance(typed, meant, score_cutoff=1) != 1 or typed[:1] != meant[:1]:
         return False
@@ -133,7 +133,7 @@ def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None
 
 
 def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return the question with similar words instead of unknown ones, in several ways; empty if all are known."""
+    """Return variants of the question with similar words for unknown words; empty if all words are known."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
     for token in _find_unknown(question, vocabulary, certain):

@@ -1,6 +1,6 @@
 """Parse quoted phrases, which must occur, and words after a minus, which must not: ``"wet rotor" pump -valve``.
 
-In a whole sentence, quotation marks have no effect, because they often quote a title.
+Quotation marks in a question that is a whole sentence have no effect, because they often quote a title.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse_question(question: str) -> ParsedQuestion:
     unquoted: list[str] = []
 
     def take(start: int, end: int) -> None:
-        # No slice is searched, because the character before ``start`` decides whether a minus begins a word.
+        # The question is not sliced, because the character before ``start`` decides whether a minus begins a word.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
             excluded.append(match["word"])

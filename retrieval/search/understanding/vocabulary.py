@@ -96,7 +96,7 @@ def filter_visible_lexemes(
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:
-        # A distributed database needs one subquery for each lexeme, without references to an outer row.
+        # Each lexeme has its own subquery, because Citus refuses references to an outer row.
         look = f"(SELECT %s::text FROM ({seen}) AS seen(search_vector) WHERE search_vector @@ %s::tsquery LIMIT 1)"
         cursor.execute(
             " UNION ALL ".join([look] * len(named)),
@@ -146,14 +146,14 @@ def find_similar_lexemes(
     passages: int,
     readers: Sequence[ReaderRights] = (ANYBODY,),
 ) -> tuple[Expansion, ...]:
-    """Return the lexemes in ``collections`` that the user may have meant by ``typed``, nearest first.
+    """Return the lexemes that the user may have meant by ``typed``, nearest first, with document frequencies.
 
-    The result also has the lexemes' document frequencies, which are sums over the collections in ``searched``.
+    The lexemes are from ``collections``, which use ``configuration``. The frequencies are sums over all ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
         return ()
-    # The spelling correction and the keyword retriever ask for the same words in one search.
+    # One search reads the same words twice: for the spelling correction, and for the keyword retriever.
     key = ("near", typed.lower(), lexeme, configuration, frozenset(collections))
     near = get_or_read(key, lambda: _find_near(typed.lower(), lexeme, edits, configuration, collections))
     frequencies = read_document_frequencies(near, searched, readers)
@@ -206,7 +206,7 @@ def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) 
 def read_document_frequencies(
     lexemes: Iterable[str], collections: Sequence[int], readers: Sequence[ReaderRights]
 ) -> dict[str, int]:
-    """Return the number of passages with each lexeme that the ``readers`` may see; other lexemes are missing."""
+    """Return the number of passages with each lexeme, without lexemes that are hidden from the ``readers``."""
     frequencies = read_frequencies(collections, lexemes)
     seen = filter_visible_lexemes(frequencies, collections, readers)
     return {lexeme: frequency for lexeme, frequency in frequencies.items() if lexeme in seen}
@@ -319,7 +319,7 @@ class CollectionVocabulary:
             seen, parameters = chunks.query.sql_with_params()
         except EmptyResultSet:
             return []
-        # A distributed database needs one subquery for each lexeme, without references to an outer row.
+        # Each lexeme has its own subquery, because Citus refuses references to an outer row.
         look = f"(SELECT * FROM ({seen}) AS seen WHERE search_vector @@ %s::tsquery LIMIT {PASSAGES_READ})"
         with connection.cursor() as cursor:
             cursor.execute(

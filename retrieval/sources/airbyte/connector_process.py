@@ -44,7 +44,7 @@ _PIECE_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 14
 _TICK_SECONDS = 0.5
 _END_SECONDS = 10.0
-# The process of a younger folder may not have locked it yet.
+# A younger folder is kept, because the process that created it may not have locked it yet.
 _NEW_SECONDS = 60.0
 MOST_NOTES = 50
 _LONGEST_NOTE = 500
@@ -179,7 +179,7 @@ class ConnectorProcess:
                 if time.monotonic() >= self._ends_at:
                     raise TookTooLong(_t("The connector took longer than %d seconds.") % self._limits.seconds)
                 if not ready and self._process.poll() is not None:
-                    # A process that the ended connector started may still have its output open.
+                    # The connector has ended, but its child process may still have the output open.
                     break
                 for key, _events in ready:
                     piece = os.read(key.fd, _PIECE_BYTES)

@@ -56,7 +56,7 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
-            # The spec is read from the new environment.
+            # `read_spec` runs the new program, and needs these fields.
             connector.state, connector.program = State.READY, program
             spec = read_spec(connector)
             _update_row(connector, state=State.READY, program=program, spec=spec, installed_at=timezone.now())

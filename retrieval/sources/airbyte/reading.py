@@ -25,7 +25,7 @@ def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], stream
     """Return a hash of the connector, its settings and its streams. A STATE is only valid with the same hash."""
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
     told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
-    # Passwords in the settings could be guessed from a hash without a secret key.
+    # The hash uses a secret key. Otherwise, passwords in the settings could be guessed from it.
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 
 
@@ -56,7 +56,6 @@ class Reading:
 
     @property
     def has_advanced(self) -> bool:
-        """Whether the connector has sent a new STATE."""
         return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
 
     def remember_state(self, message: StateMessage, items: int) -> None:
@@ -71,20 +70,20 @@ class Reading:
     def is_deletion(self, stream: str, last_run: int) -> bool:
         """Return whether a record that this run did not read was deleted from the source.
 
-        An incremental run reads only changes, so an unread record may still exist, and the result is False. If a
-        reading of everything was interrupted, several runs share it: a record is deleted if none of them read it.
-        ``last_run`` is the number of the last run that read the record.
+        An incremental run reads only changes, so the result is False. If a run that reads everything is interrupted,
+        later runs continue it: a record is deleted if none of these runs read it. ``last_run`` is the last run that
+        read it.
         """
         if stream not in self._incremental or not self.state:
             return True
         return self.is_full and last_run < self._began_run
 
     def store_state(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the connector's newest STATE message whose items are all saved, so that the next run continues there.
+        """Store the newest STATE message before which all items are saved. The next run continues there.
 
-        - ``saved``: this many items are saved, from the first one on.
-        - ``is_all``: all items are saved.
-        - ``is_complete``: the connector sent everything.
+        - ``saved``: the number of saved items, from the first one on.
+        - ``is_all``: all items that the connector sent are saved.
+        - ``is_complete``: the connector did not stop early.
         """
         if not self._incremental:
             return

@@ -30,7 +30,7 @@ class SecretTextarea(forms.Textarea):
 
 
 def _simplify_schema(schema: Any) -> dict[str, Any]:
-    """Replace a choice in the schema by its first alternative, if this is the only one or if none has properties."""
+    """Replace a choice by its first alternative, if there is only one or if no alternative has properties."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")
@@ -83,7 +83,7 @@ def _list_choices(schema: Schema) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def build_fields(schema: Schema) -> dict[str, forms.Field]:
-    """Return the form fields by name: PREFIX and the path of the setting."""
+    """Return the form fields by name. A name is PREFIX, followed by the setting's path."""
     fields: dict[str, forms.Field] = {}
     for name, field in _iterate_fields(schema, PREFIX, "", is_certain=True, levels=MOST_LEVELS):
         if len(fields) < MOST_FIELDS:

@@ -1,6 +1,6 @@
 """Choose streams (kinds of records) of a connector, and how each is read.
 
-In a source's options, the options of a stream begin with its prefix.
+The names of a stream's options begin with a prefix (`build_prefix`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def list_chosen_streams(options: Mapping[str, Any]) -> list[str]:
 
 
 def build_prefix(name: str) -> str:
-    """Return the unique prefix of the stream's options, which can be part of an HTML id."""
+    """Return the prefix of the stream's option names. It is unique and can be part of an HTML id."""
     return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
@@ -52,7 +52,7 @@ def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, An
 
 
 def drop_options_of_unchosen_streams(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a source without those of streams that are not chosen."""
+    """Return the source's own options and the options of chosen streams."""
     chosen = tuple(map(build_prefix, list_chosen_streams(options)))
     return {
         option: value for option, value in options.items() if not option.startswith("of.") or option.startswith(chosen)
@@ -151,7 +151,7 @@ def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) ->
 
 
 def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream of a source that imports readers.
+    """Yield an error for each incremental stream of a source that imports who may read its documents.
 
     A record need not change when a right is withdrawn, so incremental reading would miss this.
     """

@@ -72,7 +72,6 @@ class _Rights:
         return name
 
     def remember_user(self, user: Mapping[str, Any]) -> str:
-        """Return an account's id, and remember its mail address, or else its name."""
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
@@ -94,7 +93,7 @@ class _Rights:
         except (KeyError, TypeError, AttributeError) as error:
             raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
         if found == _Subjects():
-            # The source's account can see the space, so at least one user or group is missing.
+            # At least the source's account may see the space, so an empty answer is incomplete.
             raise _Unreadable(_t("the answer does not name who may see the space"))
         return found
 
@@ -154,9 +153,9 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Return a page of results, and the reason why it lacks the restrictions on who may read it.
+        """Return a part of the list of wiki pages, and the reason why their access restrictions are missing.
 
-        The reason is "" if the page has them, or if they are not wanted.
+        The reason is "" if the restrictions are there or are not needed.
         """
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
@@ -203,7 +202,7 @@ class ConfluenceConnector(WikiConnector):
                 raise _Unreadable(rights.unread or unread)
             for place in (page, *_read_ancestors(page)):
                 restrictions = _read_restrictions(place)
-                # A page without restrictions has the readers of the pages above and of the space.
+                # A page inherits the restrictions of its ancestors and its space.
                 if _is_restricted(restrictions):
                     admitted = self._intersect(rights, admitted, rights.read_users_and_groups(restrictions))
         except _Unreadable as error:

@@ -60,7 +60,7 @@ from retrieval.sources.reader_names import ReadersBySourceForm
 
 SAMPLES = 3
 MOST_SAMPLES = 9
-# After this time or number of items, the next attempt continues from the last STATE.
+# An attempt ends after this time or number of items. The next one continues from the last STATE.
 INCREMENTAL_SECONDS = 6 * 60.0
 PART_ITEMS = 20_000
 _SAMPLE_CHARACTERS = 1000
@@ -264,8 +264,8 @@ class ConnectorSource(Connector):
     def list_items(self) -> Iterator[RemoteItem]:
         """Read all records, store their texts in a temporary file, and yield their items.
 
-        Documents of records that are missing in a full list are deleted. So if the connector fails midway, an
-        incremental source yields the records read so far, and any other source raises SourceUnavailable.
+        If the connector fails midway, an incremental source yields the items read so far. Any other source raises
+        SourceUnavailable, because documents that are missing in its list would be deleted.
         """
         if self.is_preview:
             self._calls.check_settings()

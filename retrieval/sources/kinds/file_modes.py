@@ -86,7 +86,7 @@ def _read_mode(path: Path, status: os.stat_result, bits: tuple[int, int, int]) -
         groups=frozenset([status.st_gid] if of_group else []),
         # Root owns many files of other people.
         users=frozenset([status.st_uid] if of_owner and status.st_uid else []),
-        # If others may read but the group may not, others are not admitted: a list of readers cannot express this.
+        # If others may read but the group may not, others are not admitted, because a list cannot exclude the group.
         is_everybody=of_group and of_others,
         has_access_list=_has_access_list(path),
     )

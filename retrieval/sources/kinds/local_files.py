@@ -142,7 +142,7 @@ def _walk(folder: Path, root: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 # Git's mode for a submodule, whose files are in another repository.
 _SUBMODULE = 0o160000
-# The largest response of a Git server, in memory.
+# The limit of a Git server's response, which is kept in memory.
 _MOST_BYTES = 256 * 2**20
 
 
@@ -233,7 +233,7 @@ class GitConnector(Connector):
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
-        # Git servers expect this user name beside a token.
+        # Git servers expect this user name together with a token.
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
             _make_git_client(client, self.options["repository"]).fetch(

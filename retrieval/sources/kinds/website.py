@@ -86,7 +86,7 @@ def _is_past(date: str) -> bool:
 class PageLinks(HTMLParser):
     """The links in the first three million characters of a page, as written there.
 
-    Links are relative to ``base``, or if it is empty to the page's address. After ``refresh_seconds``, the page
+    Links are relative to ``base``, or to the page's address if ``base`` is empty. After ``refresh_seconds``, the page
     redirects to ``refresh``.
     """
 
@@ -141,7 +141,7 @@ class PageLinks(HTMLParser):
 
 _UNSEEN = frozenset(("script", "style", "noscript", "template"))
 _NO_DOCUMENTS = ("image/", "audio/", "video/", "font/")
-# These media types only mean "save the file", so the extension decides, unless it is a program's (_PROGRAMS).
+# These media types only mean "save the file", so the extension decides, except for extensions in _PROGRAMS.
 _ANY_TYPE = frozenset(
     """
     application/octet-stream binary/octet-stream application/force-download application/x-download application/download
@@ -156,7 +156,8 @@ _WAY_BACK = re.compile(r"next|url|return|redirect|continue|dest|goto|target|back
 _SESSION = re.compile(r";jsessionid=[^/;]*", re.I)
 _MOST_SITEMAPS = 200
 _LONGEST_DELAY = 60.0
-# A page also becomes a document if its original (rel=canonical) lacks more than this share of its words.
+# A page becomes a document although it names another original (rel=canonical), if the original lacks more than this
+# share of the page's words.
 _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
@@ -383,7 +384,7 @@ def normalise_address(url: str) -> str:
     Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # Servers distinguish /wiki?Opening and /wiki?Opening=, so the rest is not changed.
+    # Servers distinguish /wiki?Opening and /wiki?Opening=, so other parameters keep their spelling.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
