@@ -64,8 +64,8 @@ JUDGEMENTS = ("qrels.tsv", "qrels.dev.tsv", "qrels/test.tsv", "qrels/dev.tsv")
 def read_test_set(folder: Path, judgements: Path | None = None) -> TestSet:
     """Read the test set in ``folder``, and name it after the folder.
 
-    ``judgements`` is a file; by default the first one in ``JUDGEMENTS`` that exists. Files of BEIR contain the queries
-    of all splits, so queries without a judgement are left out, and judgements without a query. Raises:
+    ``judgements`` is a file; by default the first one in ``JUDGEMENTS`` that exists. Queries without a judgement and
+    judgements without a query are left out, because BEIR stores the queries of all splits in one file. Raises:
     UnreadableTestSet, which names the file and the line.
     """
     documents = tuple(read_corpus(folder))

@@ -55,7 +55,7 @@ class Ranker(Protocol):
         """Return the score of each chunk in ``stored``, by chunk id, without a database query."""
 
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
-        """Return the question's terms that each chunk in ``stored`` contains, rarest first, by chunk id."""
+        """Return, for each chunk id in ``stored``, the question's terms that the chunk contains, rarest first."""
         return {}
 
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:

@@ -112,7 +112,7 @@ class StreamRun:
 def measure_streams(
     streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False
 ) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many, and disconnect all.
+    """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many and hang up.
 
     If ``quoted`` is true, the site quotes documents and uses no language model, so only its own work is measured.
     Raises: EvaluationError if the web server does not start; UntrustworthyRun if no token was streamed.

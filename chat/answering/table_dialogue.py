@@ -19,7 +19,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Answers a model's queries of tables. The rows found are added to the sources that ``output`` can cite."""
+    """Answers a language model's table queries. The rows found are added to the sources that ``output`` can cite."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float

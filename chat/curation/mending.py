@@ -144,7 +144,7 @@ def _filter_searched(answer: Answer, collections: Sequence[Collection]) -> list[
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Add the question to the wordings of an approved answer. Raises: PermissionDenied, Http404."""
+    """Add the question to those that an approved answer answers. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))

@@ -106,7 +106,7 @@ def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return a passage's questions that are clear without the passage.
 
-    These are the last heading in ``path``, if it is a question, and the stored questions ``written``.
+    These are the last heading in ``path``, if it is a question, and the passage's stored questions (``written``).
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.

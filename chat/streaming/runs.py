@@ -26,7 +26,7 @@ class Run:
     """An ``answer`` that this process writes. The process has a lease (the reservation in the database).
 
     - ``stored``: the number of events in the database.
-    - ``readers``: the number of open connections; ``followers`` of them wait for an event.
+    - ``readers``: the number of open connections. ``followers``: the number of those that wait for an event.
     - ``may_return``: a reader can reconnect.
     - ``is_begun``: the answer has left the queue.
     - ``ending``: it is being saved and cannot be stopped any more.

@@ -102,7 +102,7 @@ class SchemaWithProblems(AutoSchema):
         return dict(sorted(responses.items()))
 
     def _map_serializer_field(self, field: Any, direction: Direction, bypass_extensions: bool = False) -> Any:
-        """Add a pattern to text fields, which refuse NUL and remove leading and trailing whitespace."""
+        """Add a pattern to the schema of text fields: they refuse NUL, and whitespace at the ends is removed."""
         schema: Any = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(field, serializers.ListSerializer) and not field.allow_empty:
             return {**schema, "minItems": 1}

@@ -104,8 +104,8 @@ class MachineryStream:
     - ``opens_with_thought``: the reply begins with a thought that has no opening marker.
     - ``withheld`` is true if some text was removed.
     - ``closes_alone`` is true if a closing marker had no opening marker.
-    - ``takes_back`` is true if the thought before such a marker was already returned. The caller must remove this text
-      and reset the flag.
+    - ``takes_back`` is true if a closing marker shows that text which was already returned is a thought. The caller
+      must remove this text and reset the flag.
     """
 
     def __init__(

@@ -181,7 +181,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(evaluation_set)
 
     def make_case_view(self, request: HttpRequest) -> HttpResponse:
-        """Copy the question of an answer into its collection's set of complaints, as a draft that no run uses yet."""
+        """Copy an answer's question into the evaluation set of complaints. No run uses it while it is a draft."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Ask one question in a run that searches or answers, and measure the result."""
+"""Ask one question of a run, of either kind (search or answers), and measure the result."""
 
 from __future__ import annotations
 

@@ -67,9 +67,9 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 class SignInCount(models.Model):
     """A count of failed sign-ins for an account, an address, or both together.
 
-    A row of the kind KNOWN has no count: it records that an account signed in at an address, last at ``since``. In
-    other rows, ``since`` is the first failure. ``key`` is a keyed hash, because people sometimes type a password as the
-    name. After many failures, an account accepts few attempts; ``admitted_at`` is the last of these.
+    A row of the kind KNOWN has no count: it records the last time (``since``) that an account signed in from a network
+    address. In other rows, ``since`` is the first failure. ``key`` is a keyed hash, because people sometimes type a
+    password as the name. After many failures, few attempts are allowed; ``admitted_at`` is the last allowed one.
     """
 
     class Kind(models.TextChoices):

@@ -232,7 +232,7 @@ class DocumentViewSet(
 
     @extend_schema(responses={204: None, 409: ProblemSerializer})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a document; 409 if its collection cannot be changed, or only by publishing a draft."""
+        """Delete a document; 409 if its collection cannot be changed, or can be changed only by publishing a draft."""
         document = self.get_object()
         try:
             with lock_for_change(document.collection_id):

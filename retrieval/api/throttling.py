@@ -18,7 +18,7 @@ from retrieval.models import RequestCount
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN_AFTER = timedelta(days=2)
-# All requests of one caller lock the same row, briefly, because the commit does not wait (NOT_WAITING).
+# All requests of one caller lock the same row. They lock it briefly: the commit does not wait for the disk.
 _COUNT = f"""
     INSERT INTO retrieval_requestcount AS counted (key, calls, since)
     SELECT %(key)s, 1, %(now)s WHERE {NOT_WAITING}

@@ -60,7 +60,7 @@ def begin_encoding(text: str) -> None:
     try:
         embedder = embedder_choice.get_embedder()
     except (RagsiteError, ImproperlyConfigured):
-        return  # `encode_query` raises this error.
+        return  # The error is not raised here, because `encode_query` raises it when a question is searched.
     key = embedder.name, text
     if _queries.get(key) is None:
         _begun.put(key, _threads.submit(copy_context().run, embedder.embed_query, text))

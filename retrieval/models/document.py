@@ -182,7 +182,7 @@ class Document(Job):
         return summarise_left_out(self.left_out)
 
     def copy_metadata_to_members(self) -> None:
-        """Copy the metadata, which include rights, to the documents of attachments or archived files."""
+        """Copy the metadata, which include rights, to the documents inside this archive or mail."""
         Document.objects.filter(pk__in=self.list_own_and_member_ids()[1:]).update(metadata=self.metadata)
 
     def list_own_and_member_ids(self) -> list[int]:

@@ -193,7 +193,7 @@ def _filter_numbers(rows: QuerySet[Row], numbers: NumberRange, path: str) -> Que
 def build_day_expression(field: str, path: str = "") -> Combinable:
     """Return an SQL expression for the first ten characters of a metadata value, which sort as ISO dates.
 
-    They sort equally in every database, because the collation is C.
+    Every database sorts them in the same order, because the collation is C.
     """
     return Collate(Left(KeyTextTransform(field, f"{path}metadata"), 10), "C")
 

@@ -94,7 +94,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The retrievers' results for ``query``, and the weight of these scores if there are two searches."""
+    """The retrievers' results for ``query``. A question can be searched in two forms; each has a weight."""
 
     query: str
     weight: float
@@ -345,7 +345,7 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     try:
         fitted = find_current_calibration()
     except (RagsiteError, ImproperlyConfigured):
-        return tuned  # The vector retriever fails likewise, and reports it.
+        return tuned  # The vector retriever meets the same error and reports it, so it is ignored here.
     share = fitted.vector_weight if fitted is not None else None
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 

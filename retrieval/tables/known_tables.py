@@ -78,7 +78,8 @@ def find_years(value: CellValue) -> frozenset[int]:
 class KnownTable:
     """A table at ``text[start:end]`` of its document. A question's words are looked up in ``named_rows``.
 
-    ``named_rows`` are all rows; if ``is_long``, only the first rows, and rows with a cell that the question names.
+    ``named_rows`` has all rows of a short table. If ``is_long`` is true, it has the first rows and those with a cell
+    that the question names.
     ``read_rows(columns)`` returns all rows with these columns' values.
     """
 

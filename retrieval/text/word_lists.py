@@ -63,7 +63,7 @@ def join_lists(sections: dict[str, Any], name: str) -> str:
 
 
 def read_words(section: str, name: str) -> frozenset[str]:
-    """Return the words of the list ``name`` in a section, of all languages."""
+    """Return the words that the list ``name`` of a section has in all languages."""
     return frozenset(join_lists(read_sections(section), name).split())
 
 

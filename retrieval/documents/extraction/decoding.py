@@ -96,7 +96,7 @@ def _detect_utf16(data: bytes) -> str:
 
 
 def _guess(data: bytes) -> str | None:
-    # A few accented letters do not show which Latin encoding is right, and most files come from Windows (cp1252).
+    # A small number of accented letters is no evidence for a Latin encoding. Most files come from Windows (cp1252).
     try:
         western = data.decode("cp1252")
     except UnicodeDecodeError:

@@ -48,7 +48,7 @@ _LONGEST_LABEL = 12
 _WAYS = frozenset({"prev", "previous", "next", "up", "start", "home", "contents", "index"})
 _LISTS = frozenset({"ul", "ol", "dl", "div", "section", "table"})
 _BOXES = frozenset({"note", "tip", "warning", "caution", "important"})
-# A table with tables in it is only layout if a cell has more letters than this.
+# A table that contains tables is used for layout, not for data, if a cell has more letters than this.
 _LONGEST_CELL = 300
 _LONGEST_DEFINITION = 1_000
 # A table of contents has at least this many links and this share of its letters in links; its title is at most this

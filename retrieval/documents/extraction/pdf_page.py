@@ -94,8 +94,8 @@ class _Writer:
             if rise > _OTHER_ROW * max(height, box[3] - box[1]):
                 self.end_line()
             elif self._is_to_left or (is_to_left and box[2] < last[0] + height):
-                # In text from right to left, digits run from left to right. So the number's own width separates its
-                # first digit from the word before, and a wider gap is allowed before a digit.
+                # In text from right to left, numbers run from left to right. The first digit of a number is at its left
+                # end, so the number's width is part of the gap to the preceding word: a wider gap is allowed.
                 if max(self._sides[0] - box[2], box[0] - self._sides[1]) > height * (
                     WIDE_GAP if is_to_left else _NUMBER_GAP
                 ):
@@ -176,7 +176,7 @@ def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
 
 
 def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
-    """Return a line's text, with ``^`` and ``_`` before superscripts and subscripts, and its characters' boxes."""
+    """Return a line's text and the boxes of its characters. ``^`` and ``_`` precede superscripts and subscripts."""
     if not any(marks):
         return "".join(characters), list(boxes)
     text: list[str] = []

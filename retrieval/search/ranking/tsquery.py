@@ -33,7 +33,7 @@ def join_with_and(notations: Iterable[str]) -> str:
 
 
 def limit_to_one_field(phrase: str) -> str:
-    """Return a tsquery that finds the phrase only within one field, such as the title or the content."""
+    """Return a tsquery that finds the phrase if one field, such as the title or the content, contains all of it."""
     if "<" not in _QUOTED_LEXEME.sub("", phrase):
         return phrase
     return join_with_or(

@@ -32,8 +32,8 @@ from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, Stor
 
 # Comparing every row is exact, and up to this many rows as fast as the index.
 EXACT_UP_TO = 10_000
-# The oversampling is the number of vectors that are compared for each one returned. It grows by half of the profile's
-# setting each time the passages double beyond this number.
+# The oversampling is the number of vectors that are compared for each one returned. Up to this many passages, it is the
+# profile's setting. Half of the setting is added each time the number of passages doubles.
 WIDENED_FROM = 35_000
 
 

@@ -49,7 +49,7 @@ _SHORTEST_EXCHANGED, _SHORTEST_SLIP, _ENDING = 4, 6, 2
 
 
 def is_certain_typing_error(typed: str, meant: str, *, is_no_word: bool) -> bool:
-    """Return whether ``typed`` is surely ``meant`` with one typing error. Both are in lower case.
+    """Return whether the word ``typed`` is surely the word ``meant`` with one typing error. Both are in lower case.
 
     A replaced letter is never a certain error: "grapes" is not "graves". Source: Damerau, "A Technique for Computer
     Detection and Correction of Spelling Errors", CACM 1964.
@@ -71,7 +71,7 @@ SHORTEST_ORDINARY = 7
 _FAR_MORE_FREQUENT = 5
 _LONGEST_CODE_TOKENS = 4
 _LONGEST_PART_OF_CODE = 4
-# These words are no part of a code with blanks, such as "mx 9920 w".
+# A code can be written with spaces ("mx 9920 w"). These words are never a part of such a code.
 _SMALL_WORDS = read_words("questions", "small_words")
 
 

@@ -384,7 +384,7 @@ def normalise_address(url: str) -> str:
     Raises: ItemFailed if it is not an address.
     """
     parts = urlsplit(join_address(url, ""))
-    # Servers distinguish /wiki?Opening and /wiki?Opening=, so other parameters keep their spelling.
+    # The parameters that remain keep their exact form: servers distinguish /wiki?Opening and /wiki?Opening=.
     query = "&".join(pair for pair in parts.query.split("&") if not _NO_ADDRESS.match(pair))
     return urlunsplit((parts.scheme, parts.netloc, _SESSION.sub("", parts.path) or "/", query, ""))
 
