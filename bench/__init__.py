@@ -14,7 +14,7 @@ import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
-def build_environment(**values: object) -> dict[str, str]:
+def build_site_environment(**values: object) -> dict[str, str]:
     """Return environment variables that start the site's processes with ``values`` in place of its own settings.
 
     The keys of ``values`` are names of settings. The module ``bench.settings`` reads the variables.

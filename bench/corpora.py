@@ -83,7 +83,7 @@ def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, rep
     for done, document in enumerate(test_set.documents):
         if chunked and done % 50 == 0:
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
-        prepared.append(_prepare(document, code, made_by, cut))
+        prepared.append(_prepare_document(document, code, made_by, cut))
     prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
     replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
     vacuum_tables()
@@ -108,7 +108,7 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made
     return is_fully_indexed(collection, embedder, sum(promised))
 
 
-def _prepare(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
+def _prepare_document(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
     return NewDocument(

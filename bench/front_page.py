@@ -33,10 +33,10 @@ def measure_page_load(browser: Browser, address: str, width: int, height: int) -
     line = context.new_cdp_session(page)
     received: list[int] = []
 
-    def count(event: dict[str, Any]) -> None:
+    def record_received_bytes(event: dict[str, Any]) -> None:
         received.append(int(event["encodedDataLength"]))
 
-    line.on("Network.loadingFinished", count)
+    line.on("Network.loadingFinished", record_received_bytes)
     line.send("Network.enable")
     speed = BITS_A_SECOND / 8
     conditions = {"offline": False, "latency": LATENCY_MS, "downloadThroughput": speed, "uploadThroughput": speed}

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bench.beir import name_place_in_errors, parse_strings, read_objects
 from bench.reporting import Report
-from chat.answering.checking.citations import blank_spans, find_cited_sentences, find_markers, group_markers
-from chat.answering.checking.support import SentenceSupport, SupportScorer, cut_passage, estimate_groundedness
+from chat.answering.checking.citations import blank_out_spans, find_cited_sentences, find_markers, group_markers
+from chat.answering.checking.support import SentenceSupport, SupportScorer, estimate_groundedness, split_passage
 from evaluation.exceptions import UnreadableTestSet
 
 # Shorter overlaps, in characters, are ignored, because spans often include the full stop of another sentence.
@@ -95,7 +95,7 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
     """Return the answers in order, each with how well all its passages support its sentences."""
     judged = []
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
-        scorer = SupportScorer([cut_passage(marker, text) for marker, text in enumerate(passages, start=1)])
+        scorer = SupportScorer([split_passage(marker, text) for marker, text in enumerate(passages, start=1)])
         for answer in alike:
             judged.append(_judge(answer, scorer))
             report("Answers judged", len(judged), len(answers))
@@ -104,17 +104,17 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
 
 def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
     markers = find_markers(answer.text)
-    plain = blank_spans(answer.text, [(marker.start, marker.end) for marker in markers])
+    plain = blank_out_spans(answer.text, [(marker.start, marker.end) for marker in markers])
     spans = [(sentence.start, sentence.end) for sentence in find_cited_sentences(answer.text, group_markers(markers))]
     sentences = tuple(
-        JudgedSentence(answer.text[start:end], judgement, _is_marked(answer, start, end))
+        JudgedSentence(answer.text[start:end], judgement, _is_in_labelled_span(answer, start, end))
         for start, end in spans
         if (judgement := scorer.score(plain[start:end])) is not None
     )
     return JudgedAnswer(answer, sentences, estimate_groundedness(each.judgement.support for each in sentences))
 
 
-def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
+def _is_in_labelled_span(answer: LabelledAnswer, start: int, end: int) -> bool:
     return any(
         min(end, last) - max(start, first) >= min(LEAST_OVERLAP, last - first) > 0 for first, last in answer.spans
     )
@@ -122,7 +122,7 @@ def _is_marked(answer: LabelledAnswer, start: int, end: int) -> bool:
 
 def count_unsupported_sentences(judged: Sequence[JudgedAnswer]) -> UnsupportedSentenceCounts:
     sentences = [sentence for answer in judged for sentence in answer.sentences]
-    doubted = [sentence for sentence in sentences if not sentence.judgement.supported]
+    doubted = [sentence for sentence in sentences if not sentence.judgement.is_supported]
     return UnsupportedSentenceCounts(
         sentences=len(sentences),
         bad=sum(sentence.marked for sentence in sentences),

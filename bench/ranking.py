@@ -29,7 +29,7 @@ class MethodRun:
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def interval(self, metric: str) -> Interval:
+    def compute_interval(self, metric: str) -> Interval:
         return mean_interval(self.scores[metric])
 
     def latency(self) -> dict[str, Percentiles]:
@@ -38,7 +38,7 @@ class MethodRun:
 
 
 @dataclass(frozen=True, slots=True)
-class SetRun:
+class RankingRun:
     name: str
     documents: int
     queries: int
@@ -49,7 +49,7 @@ def list_rerankers() -> tuple[str, ...]:
     return (NO_RERANKER, *settings.RERANKERS)
 
 
-def check_depth() -> None:
+def check_retrieval_depth() -> None:
     """Raise EvaluationError if the site's searches return fewer results than the metrics need."""
     if settings.RETRIEVAL_DEPTH < TOP_K:
         raise EvaluationError(f"recall@{TOP_K} needs a depth of at least {TOP_K}.")
@@ -63,7 +63,7 @@ def measure_rankings(
     reranker: str | None = None,
     limit: int | None,
     report: Report,
-) -> SetRun:
+) -> RankingRun:
     """Search the first ``limit`` queries with each method and ``reranker``. Return the values of the metrics.
 
     If ``reranker`` is None, the method `default` uses the reranker of its profile, and the other methods use none. The
@@ -81,10 +81,10 @@ def measure_rankings(
         report(f"{test_set.name}: searching", number, len(queries))
         first = number % len(methods)
         for name in (*methods[first:], *methods[:first]):
-            _measure(runs[name], query, _search(query, name, reranker, filters))
+            _record_scores(runs[name], query, _search(query, name, reranker, filters))
     if corpus_version(collection.pk) != version:
         raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
-    return SetRun(test_set.name, len(test_set.documents), len(queries), runs)
+    return RankingRun(test_set.name, len(test_set.documents), len(queries), runs)
 
 
 def ranked_documents(result: SearchResult) -> list[str]:
@@ -100,7 +100,7 @@ def _search(query: JudgedQuery, method: str, reranker: str | None, filters: Sear
     return result
 
 
-def _measure(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
+def _record_scores(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
     ranking = ranked_documents(result)
     for name, metric in METRICS.items():
         run.scores[name].append(metric(ranking, query.grades))

@@ -45,7 +45,7 @@ def format_interval(mean: float, low: float, high: float) -> str:
     return f"{sign}{format_figure(mean)} [{format_figure(low)} {format_figure(high)}]"
 
 
-def parse_positive(text: str) -> int:
+def parse_positive_number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

@@ -57,7 +57,7 @@ async def search_all_at_once(client: httpx2.AsyncClient, questions: list[str], m
     await asyncio.gather(*searching, *opened)
 
 
-async def measure(address: str, queries: list[str]) -> RushRun:
+async def measure_durations(address: str, queries: list[str]) -> RushRun:
     measured = RushRun()
     limits = httpx2.Limits(max_connections=SEARCHES + 100)
     async with httpx2.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
@@ -69,17 +69,17 @@ async def measure(address: str, queries: list[str]) -> RushRun:
     return measured
 
 
-def describe(seconds: list[float]) -> str:
+def describe_durations(seconds: list[float]) -> str:
     times = percentiles(seconds)
     return f"{len(seconds)}, p50 {times.p50:.2f} s, p95 {times.p95:.2f}, at most {max(seconds):.2f}"
 
 
 def main(address: str, folder: str) -> None:
-    measured = asyncio.run(measure(address, [text for _, text in read_queries(Path(folder))]))
+    measured = asyncio.run(measure_durations(address, [text for _, text in read_queries(Path(folder))]))
     for status, seconds in sorted(measured.searches.items()):
-        print(f"searches, {status}: {describe(seconds)}")
+        print(f"searches, {status}: {describe_durations(seconds)}")
     for path, seconds in measured.pages.items():
-        print(f"{path}: {describe(seconds)}")
+        print(f"{path}: {describe_durations(seconds)}")
     print(f"failed pages: {dict(measured.failed_pages)}")
 
 

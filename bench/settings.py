@@ -1,6 +1,6 @@
 """The site's settings, with other values of some constants from the JSON in SITE_CONSTANTS.
 
-Measurements and tests start the site's processes with this module (``bench.build_environment``).
+Measurements and tests start the site's processes with this module (``bench.build_site_environment``).
 """
 
 import json

@@ -21,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.model_trial import run_model_trial
 from chat.conversations import rights
-from chat.curation.mending import MendingAdmin
-from chat.debugging.answer_filters import ConfidenceFilter, DurationFilter, GapFilter, MissingPartFilter
+from chat.curation.mending import AnswerMendingAdmin
+from chat.debugging.answer_filters import ConfidenceFilter, DegradedSearchFilter, DurationFilter, GapFilter
 from chat.debugging.follow_up import list_answer_documents
 from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel, QuestionBudget
 from chat.pages.cards import build_cited_passage
@@ -73,8 +73,8 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # generic 
 
 class CitationInline(ReadOnlyInline):
     model = Citation
-    fields = ["marker", "passage", "section", "page", "quote", "borne_out"]
-    readonly_fields = ["passage", "borne_out"]
+    fields = ["marker", "passage", "section", "page", "quote", "show_support"]
+    readonly_fields = ["passage", "show_support"]
     verbose_name_plural = _("citations")
 
     @admin.display(description=_("document"))
@@ -85,8 +85,8 @@ class CitationInline(ReadOnlyInline):
         )
 
     @admin.display(description=_("support"))
-    def borne_out(self, citation: Citation) -> str:
-        return build_cited_passage(citation).support_in_words or "-"
+    def show_support(self, citation: Citation) -> str:
+        return build_cited_passage(citation).support_description or "-"
 
 
 class FeedbackInline(ReadOnlyInline):
@@ -107,10 +107,10 @@ class AnswerList(ChangeList):
 
 
 @admin.register(Answer)
-class AnswerAdmin(MendingAdmin, ChatAdmin):
+class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
     list_display = [
         *("question", "panel_link", "asked_at", "sure", "refused", "gap", "took", "searched_in", "search_method"),
-        *("legs_missing", "generator", "collection", "state", "progress", "helpful"),
+        *("show_failed_retrievers", "generator", "collection", "state", "progress", "helpful"),
     ]
     list_filter = [
         "status",
@@ -122,7 +122,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         "feedback__helpful",
         "feedback__reason",
         ("collection", CollectionFilter),
-        MissingPartFilter,
+        DegradedSearchFilter,
         ("search_method", NamedValuesFilter),
         ("generator", NamedValuesFilter),
         "created_at",
@@ -153,7 +153,7 @@ class AnswerAdmin(MendingAdmin, ChatAdmin):
         return render_badge(answer.status, answer.get_status_display())
 
     @admin.display(description=_("retrievers that did not answer"))
-    def legs_missing(self, answer: Answer) -> str:
+    def show_failed_retrievers(self, answer: Answer) -> str:
         return ", ".join(answer.degraded)
 
     @admin.display(description=_("debug panel"))

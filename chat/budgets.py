@@ -23,7 +23,7 @@ from core.user_types import AnyUser
 from retrieval.api.throttling import FixedWindowThrottle
 
 if TYPE_CHECKING:
-    from chat.types import Usage
+    from chat.types import TokenUsage
 
 TOLD_FROM = 3
 TOLD_PERCENT = 80
@@ -44,7 +44,7 @@ _COUNT_USE = """
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BudgetShare:
     limit: Decimal
     used: Decimal
 
@@ -62,12 +62,12 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class DailyBudget:
     """The three daily limits of a user: questions, tokens and cost. None means no limit."""
 
-    questions: Share | None
-    tokens: Share | None
-    cost: Share | None
+    questions: BudgetShare | None
+    tokens: BudgetShare | None
+    cost: BudgetShare | None
 
     @property
     def few_questions_left(self) -> int | None:
@@ -77,12 +77,12 @@ class Budget:
         return left if self.questions.is_nearly_used_up or left <= TOLD_FROM else None
 
     @property
-    def model_share(self) -> Share | None:
+    def highest_model_share(self) -> BudgetShare | None:
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
 
-def find_budget(user: AnyUser | None) -> Budget | None:
+def find_budget(user: AnyUser | None) -> DailyBudget | None:
     """Return the user's daily limits and how much of them is used; None if the user has no limits."""
     limits = _find_limits(user)
     if user is None or user.pk is None or limits == (None, None, None):
@@ -90,9 +90,10 @@ def find_budget(user: AnyUser | None) -> Budget | None:
     counted = QuestionCount.objects.filter(user_id=user.pk, day=timezone.localdate()).first() or QuestionCount()
     used: tuple[int | Decimal, ...] = (counted.number, counted.tokens, counted.cost)
     questions, tokens, cost = (
-        None if limit is None else Share(limit, Decimal(amount)) for limit, amount in zip(limits, used, strict=True)
+        None if limit is None else BudgetShare(limit, Decimal(amount))
+        for limit, amount in zip(limits, used, strict=True)
     )
-    return Budget(questions, tokens, cost)
+    return DailyBudget(questions, tokens, cost)
 
 
 def spend_question(user: AnyUser) -> None:
@@ -116,10 +117,10 @@ def may_use_model(user: AnyUser | None) -> bool:
     The tokens and cost of answers in progress are not counted yet.
     """
     budget = find_budget(user)
-    return budget is None or budget.model_share is None or not budget.model_share.is_spent
+    return budget is None or budget.highest_model_share is None or not budget.highest_model_share.is_spent
 
 
-def count_use(user_pk: int, usage: Usage) -> None:
+def count_use(user_pk: int, usage: TokenUsage) -> None:
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])

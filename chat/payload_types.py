@@ -86,7 +86,7 @@ class ChoicePayload(TypedDict):
     question: str
 
 
-class BestPlacePayload(TypedDict):
+class BestRangePayload(TypedDict):
     marker: int
     start: int
     end: int
@@ -99,7 +99,7 @@ class StatementPayload(TypedDict):
     support: float | None
     supported: bool | None
     reasons: list[str]
-    best: BestPlacePayload | None
+    best: BestRangePayload | None
     verbatim: bool
 
 

@@ -8,12 +8,12 @@ from django.dispatch import Signal
 
 # Sent after an answer was saved as COMPLETED, with `answer`.
 answer_completed = Signal()
-# Sent when a page shows the judges' scores of an `answer`. Receivers return a list of `PanelScore`.
+# Sent when a page shows the judges' scores of an `answer`. Receivers return a list of `DisplayedScore`.
 scores_wanted = Signal()
 
 
 @dataclass(frozen=True, slots=True)
-class PanelScore:
+class DisplayedScore:
     """A judge's score of an answer, 0 to 1. It is None while it is ``pending`` or after an ``error``.
 
     ``error`` is shown only to staff.

@@ -79,7 +79,7 @@ class SavedCitation(CitedWords):
 
 
 @dataclass(frozen=True, slots=True)
-class BestPlace:
+class BestRange:
     """The words of a source that support a sentence best, at ``text[start:end]`` of the document."""
 
     marker: int
@@ -103,7 +103,7 @@ class CheckedStatement:
     support: float | None = None
     supported: bool | None = None
     reasons: tuple[str, ...] = ()
-    best: BestPlace | None = None
+    best: BestRange | None = None
     verbatim: bool = False
 
 
@@ -114,7 +114,7 @@ class VerificationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """The tokens of a model for one answer, and their cost (None if the model has no price).
 
     If ``estimated`` is true, the server sent no numbers.
@@ -177,7 +177,7 @@ class AnswerDraft:
 
     generator: str = ""
     notices: list[str] = field(default_factory=list)
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     prompt_version: int | None = None
     cut_off: bool = False
     filtered: bool = False
@@ -256,7 +256,7 @@ class CompletedEvent:
     state: AnswerState = AnswerState.ANSWER
     notice: str = ""
     statements: tuple[CheckedStatement, ...] = ()
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     alternatives: tuple[AlternativePassage, ...] = ()
     choices: tuple[QuestionChoice, ...] = ()
     approval: Approval | None = None

@@ -1,15 +1,20 @@
 from django.urls import path
 
 from chat.debugging.panel import debug, scores
-from chat.debugging.ranks_now import ranks_now
+from chat.debugging.ranks_now import show_current_ranks
 from chat.pages import widget
 from chat.pages.conversation_views import conversation_entry, conversations, delete_conversation, rename_conversation
 from chat.pages.feedback_views import feedback
-from chat.pages.following_views import end_following, follow_own, follow_shared
+from chat.pages.following_views import end_following, follow_own_answer, follow_shared_answer
 from chat.pages.page_views import conversation, home
-from chat.pages.printing_views import print_own, print_shared, save_own, save_shared
+from chat.pages.printing_views import (
+    print_own_conversation,
+    print_shared,
+    save_own_conversation,
+    save_shared_conversation,
+)
 from chat.pages.question_views import ask, show_filters, stop, stream
-from chat.pages.sharing_views import share, shared, stop_sharing
+from chat.pages.sharing_views import share, show_shared_conversation, stop_sharing
 
 app_name = "chat"
 
@@ -23,22 +28,22 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/entry/", conversation_entry, name="conversation_entry"),
     path("c/<uuid:conversation_id>/share/", share, name="share"),
     path("c/<uuid:conversation_id>/stop-sharing/", stop_sharing, name="stop_sharing"),
-    path("c/<uuid:conversation_id>/print/", print_own, name="print"),
-    path("c/<uuid:conversation_id>/save/", save_own, name="save"),
+    path("c/<uuid:conversation_id>/print/", print_own_conversation, name="print"),
+    path("c/<uuid:conversation_id>/save/", save_own_conversation, name="save"),
     path("conversations/", conversations, name="conversations"),
-    path("s/<uuid:token>/", shared, name="shared"),
-    path("s/<uuid:token>/follow/<uuid:turn_id>/", follow_shared, name="follow_shared"),
+    path("s/<uuid:token>/", show_shared_conversation, name="shared"),
+    path("s/<uuid:token>/follow/<uuid:turn_id>/", follow_shared_answer, name="follow_shared"),
     path("s/<uuid:token>/print/", print_shared, name="print_shared"),
-    path("s/<uuid:token>/save/", save_shared, name="save_shared"),
+    path("s/<uuid:token>/save/", save_shared_conversation, name="save_shared"),
     path("widget.js", widget.script, name="widget_script"),
     path("widget/", widget.frame, name="widget"),
-    path("widget/answers/<uuid:answer_id>/", widget.answer, name="widget_answer"),
+    path("widget/answers/<uuid:answer_id>/", widget.show_widget_answer, name="widget_answer"),
     path("answers/<uuid:answer_id>/stream/", stream, name="stream"),
     path("answers/<uuid:answer_id>/stop/", stop, name="stop"),
     path("answers/<uuid:answer_id>/feedback/", feedback, name="feedback"),
-    path("answers/<uuid:answer_id>/follow/", follow_own, name="follow"),
+    path("answers/<uuid:answer_id>/follow/", follow_own_answer, name="follow"),
     path("followed/<int:followed_id>/end/", end_following, name="end_following"),
     path("answers/<uuid:answer_id>/debug/", debug, name="debug"),
     path("answers/<uuid:answer_id>/debug/scores/", scores, name="debug_scores"),
-    path("answers/<uuid:answer_id>/debug/now/", ranks_now, name="debug_now"),
+    path("answers/<uuid:answer_id>/debug/now/", show_current_ranks, name="debug_now"),
 ]

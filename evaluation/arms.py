@@ -29,19 +29,19 @@ LEAST_PER_ARM = 100
 TAU = 0.05
 
 
-class Arm(StrEnum):
+class ExperimentArm(StrEnum):
     CONTROL = "control"
     TREATMENT = "treatment"
 
 
-def assign_arm(salt: str, subject: str, traffic_share: float) -> Arm | None:
+def assign_arm(salt: str, subject: str, traffic_share: float) -> ExperimentArm | None:
     """Return the visitor's arm, each equally likely; None if the visitor takes no part or ``subject`` is empty.
 
     If ``traffic_share`` grows, visitors keep their arms.
     """
     if not subject or _draw_uniform(salt, "traffic", subject) >= traffic_share:
         return None
-    return Arm.TREATMENT if _draw_uniform(salt, "arm", subject) < 0.5 else Arm.CONTROL
+    return ExperimentArm.TREATMENT if _draw_uniform(salt, "arm", subject) < 0.5 else ExperimentArm.CONTROL
 
 
 def _draw_uniform(salt: str, purpose: str, subject: str) -> float:

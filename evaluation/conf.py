@@ -14,7 +14,7 @@ from evaluation.judges.types import JudgeUnavailable
 from evaluation.models import Judgement
 
 if TYPE_CHECKING:
-    from evaluation.judges.types import Judge, Meter
+    from evaluation.judges.types import Judge, UsageMeter
 
 
 def is_sampled(answer_id: uuid.UUID) -> bool:
@@ -23,7 +23,7 @@ def is_sampled(answer_id: uuid.UUID) -> bool:
     return bool(drawn < settings.JUDGE_SAMPLE_RATE * 2**64)
 
 
-def build_judge(kind: str, meter: Meter) -> Judge:
+def build_judge(kind: str, meter: UsageMeter) -> Judge:
     """Return the judge of this kind. Raises: JudgeUnavailable if the settings configure no such judge.
 
     Call this only in workers, because it imports a large package.
@@ -56,7 +56,7 @@ def check_judge_settings(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def check_judge_numbers(**_: Any) -> list[CheckMessage]:
+def check_judge_limits(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     if not 0 <= settings.JUDGE_SAMPLE_RATE <= 1:
         messages.append(Error("JUDGE_SAMPLE_RATE must lie between 0 and 1.", id="evaluation.E002"))

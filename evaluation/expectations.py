@@ -20,7 +20,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 @dataclass(frozen=True, slots=True)
-class Expectations:
+class AnswerExpectations:
     """What a right answer to a question must be like.
 
     An item of ``must`` may list alternatives separated by `|`. ``longest`` is in characters; None means any. If
@@ -58,7 +58,7 @@ class Grade:
 
 
 def grade_answer(
-    text: str, *, refused: bool, expected: Expectations, cites_expected: bool = False, beside: Sequence[str] = ()
+    text: str, *, refused: bool, expected: AnswerExpectations, cites_expected: bool = False, beside: Sequence[str] = ()
 ) -> Grade:
     """Return the grade of an answer with this ``text``. ``beside`` are the other texts on its page.
 

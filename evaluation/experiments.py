@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
-from evaluation.arms import Arm, Effect, assign_arm, estimate_effect
+from evaluation.arms import Effect, ExperimentArm, assign_arm, estimate_effect
 from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
@@ -50,14 +50,14 @@ def choose_profile(subject: str) -> NamedProfile | None:
     arm = find_arm(running, subject) if running is not None else None
     if running is None or arm is None:
         return None
-    version = running.treatment if arm is Arm.TREATMENT else running.control
+    version = running.treatment if arm is ExperimentArm.TREATMENT else running.control
     if version is not None:
         return build_named_profile(version)
     # A new release may change the built-in profile, so the settings saved at the experiment's start are used.
     return NamedProfile(BUILT_IN, from_json(running.control_settings or {}))
 
 
-def find_arm(experiment: Experiment, subject: str) -> Arm | None:
+def find_arm(experiment: Experiment, subject: str) -> ExperimentArm | None:
     return assign_arm(experiment.salt, subject, experiment.traffic_share)
 
 
@@ -110,7 +110,7 @@ class ArmOutcome:
     include these visitors.
     """
 
-    arm: Arm
+    arm: ExperimentArm
     profile: str
     visitors: int = 0
     observed: int = 0
@@ -144,7 +144,10 @@ class Report:
 def build_report(experiment: Experiment) -> Report:
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
-        for arm, version in ((Arm.CONTROL, experiment.control), (Arm.TREATMENT, experiment.treatment))
+        for arm, version in (
+            (ExperimentArm.CONTROL, experiment.control),
+            (ExperimentArm.TREATMENT, experiment.treatment),
+        )
     )
     parameters = {
         "since": experiment.started_at,
@@ -160,7 +163,7 @@ def build_report(experiment: Experiment) -> Report:
             arm = find_arm(experiment, subject)
             if arm is None:
                 continue
-            outcome = treatment if arm is Arm.TREATMENT else control
+            outcome = treatment if arm is ExperimentArm.TREATMENT else control
             if not is_over:
                 outcome.observed += 1
                 continue

@@ -12,7 +12,7 @@ def format_fixed(value: float, digits: int, *, signed: bool = False) -> str:
     return f"+{written}" if signed and not written.startswith("-") else written
 
 
-def format_whole(value: float) -> str:
+def format_whole_number(value: float) -> str:
     return format_fixed(value, 0)
 
 

@@ -21,10 +21,16 @@ from chat.models import CollectionInstructions
 from core.dataclass_json import to_json
 from evaluation.figures import format_fixed
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy, RunKind
-from evaluation.runs.queue import UNFINISHED, corpus_version, describe_conditions, find_active_instructions, request_run
+from evaluation.runs.queue import (
+    UNFINISHED,
+    corpus_version,
+    describe_run_conditions,
+    find_active_instructions,
+    request_run,
+)
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare_runs
 from evaluation.sets.resolution import hash_questions, list_measured_questions
-from evaluation.statistics import is_loss
+from evaluation.statistics import is_significant_loss
 from retrieval.gates import Objection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, build_named_profile
@@ -122,14 +128,14 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
         return GateCheck(policy, candidate, in_force, Verdict.EMPTY)
     asked = hash_questions(questions, kind)
     for side in (candidate, in_force):
-        side.run = _current_run(policy, side, asked)
+        side.run = _find_current_run(policy, side, asked)
     if candidate.run is not None and in_force.run is not None:
         comparison = compare_runs(candidate.run, in_force.run, policy.metric)
         changed = [pair.difference for pair in (*comparison.better, *comparison.worse)]
         if comparison.difference is None:
             verdict = Verdict.EMPTY
         else:
-            is_worse = is_loss(comparison.difference, changed, policy.largest_loss)
+            is_worse = is_significant_loss(comparison.difference, changed, policy.largest_loss)
             verdict = Verdict.WORSE if is_worse else Verdict.PASSED
         return GateCheck(policy, candidate, in_force, verdict, comparison)
     missing = [side.find_runs(policy) for side in (candidate, in_force) if side.run is None]
@@ -169,17 +175,17 @@ def get_run_kind(policy: GatePolicy) -> RunKind:
     return KIND_OF_MEASURE[policy.metric]
 
 
-def _current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
+def _find_current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
     done = side.find_runs(policy).filter(status=EvaluationRun.Status.DONE, unreliable_reason="", fingerprint=asked)
     return done.filter(
-        corpus_version=corpus_version(collection), conditions=describe_conditions(get_run_kind(policy))
+        corpus_version=corpus_version(collection), conditions=describe_run_conditions(get_run_kind(policy))
     ).first()
 
 
-def are_documents_guarded(collection: Collection) -> bool:
+def has_document_gate(collection: Collection) -> bool:
     """Return whether a gate forbids changes of the collection's documents except by drafts (unpublished copies)."""
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
@@ -196,7 +202,7 @@ def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection
         checked = check_gate(policy, subject)
         if checked.is_objection:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
-            yield Objection(describe_check(checked), address)
+            yield Objection(describe_gate_check(checked), address)
 
 
 _REASONS = {
@@ -218,7 +224,7 @@ _REASONS = {
 }
 
 
-def describe_check(checked: GateCheck) -> str:
+def describe_gate_check(checked: GateCheck) -> str:
     facts = {
         "set": checked.policy.evaluation_set,
         "candidate": checked.candidate.name,
@@ -257,11 +263,11 @@ def request_activation(version: CollectionInstructions, by: AbstractBaseUser | A
         return False
     version.requested_at, version.requested_by_id, version.outcome = timezone.now(), by.pk, ""
     version.save(update_fields=["requested_at", "requested_by", "outcome"])
-    decide_activations()
+    decide_instruction_activations()
     return True
 
 
-def decide_activations() -> None:
+def decide_instruction_activations() -> None:
     """Activate or reject the versions of instructions that wait for activation and are completely measured."""
     waiting = CollectionInstructions.objects.filter(requested_at__isnull=False)
     for pk in waiting.values_list("pk", flat=True):
@@ -274,7 +280,7 @@ def decide_activations() -> None:
 def _decide_activation(version: CollectionInstructions) -> None:
     checks = [check_gate(policy, version) for policy in list_instruction_gates(version.collection_id)]
     counted = [checked for checked in checks if checked.verdict is not Verdict.EMPTY]
-    told = " ".join(map(describe_check, counted or checks))
+    told = " ".join(map(describe_gate_check, counted or checks))
     if all(checked.verdict is Verdict.PASSED for checked in counted):
         version.activate(told or _t("It was not measured."))
         return

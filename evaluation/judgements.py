@@ -22,7 +22,7 @@ from chat.answering.checking.citations import Marker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.payload_types import SourcePayload
-from chat.signals import PanelScore, answer_completed, scores_wanted
+from chat.signals import DisplayedScore, answer_completed, scores_wanted
 from chat.types import ContextSource
 from core.database import commit_without_waiting
 from core.exceptions import LeaseLost
@@ -61,7 +61,7 @@ class JobMeter:
         self._longest_seconds = longest_seconds
         self._deadline = time.monotonic() + longest_seconds
 
-    def check(self) -> None:
+    def check_limits(self) -> None:
         if not self._job.filter_by_lease().exists():
             raise LeaseLost(f"{self._job.job_name} is no longer leased to this process.")
         if time.monotonic() > self._deadline:
@@ -141,7 +141,7 @@ def judge_answer(judgement_id: int) -> Judgement | None:
         return None
     try:
         with heartbeat(judgement):
-            _measure(judgement)
+            _judge_answer(judgement)
     except LeaseLost as error:
         logger.info("%s", error)
         return None
@@ -156,11 +156,11 @@ def judge_answer(judgement_id: int) -> Judgement | None:
     return judgement
 
 
-def _measure(judgement: Judgement) -> None:
-    case = make_case(judgement.answer)
+def _judge_answer(judgement: Judgement) -> None:
+    case = build_judgement_case(judgement.answer)
     judge = conf.build_judge(judgement.judge, JobMeter(judgement))
     judgement.write(judge_name=judge.name)
-    metrics = judge.metrics(case)
+    metrics = judge.list_metrics(case)
     if not metrics:
         judgement.end(Judgement.Status.SKIPPED, "There is nothing to judge: the answer is a refusal without sources.")
         return
@@ -206,7 +206,7 @@ def _save(judgement: Judgement, metric: str, started: float, **values: Any) -> N
         )
 
 
-def make_case(answer: Answer) -> JudgementCase:
+def build_judgement_case(answer: Answer) -> JudgementCase:
     """Return the answer with its question and sources, in the form that judges need.
 
     The question is the one that was searched: it can be understood without earlier questions.
@@ -214,7 +214,7 @@ def make_case(answer: Answer) -> JudgementCase:
     return JudgementCase(
         question=answer.standalone_question,
         answer=answer.text,
-        sources=tuple(_read_source(saved) for saved in answer.sources if saved["content"].strip()),
+        sources=tuple(_read_saved_source(saved) for saved in answer.sources if saved["content"].strip()),
         refused=answer.refused,
         is_quoted=answer.generator == EXTRACTIVE,
         markers=_load_markers(answer) or None,
@@ -226,7 +226,7 @@ def _load_markers(answer: Answer) -> tuple[Marker, ...]:
     return tuple(Marker(*each) for each in cited)
 
 
-def _read_source(saved: SourcePayload) -> ContextSource:
+def _read_saved_source(saved: SourcePayload) -> ContextSource:
     passage = Passage(
         chunk_id=saved["chunk_id"],
         document_id=saved["document"]["id"],
@@ -257,7 +257,7 @@ def _read_source(saved: SourcePayload) -> ContextSource:
 
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
-def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
+def list_scores(answer: Answer, **_: Any) -> list[DisplayedScore]:
     """Return the scores and errors that the judges gave the answer: first the rules, then the language model.
 
     A judge that has not finished has a row without a score.
@@ -270,11 +270,11 @@ def list_scores(answer: Answer, **_: Any) -> list[PanelScore]:
         for score in judgement.scores.all():
             errors += score.score is None
             name = f"{score.get_metric_display()} ({judge})"
-            found.append(PanelScore(name, score=score.score, error=score.error, reason=score.reason))
+            found.append(DisplayedScore(name, score=score.score, error=score.error, reason=score.reason))
         if not judgement.is_finished:
-            found.append(PanelScore(judge, reason=judgement.error, pending=True))
+            found.append(DisplayedScore(judge, reason=judgement.error, pending=True))
         elif judgement.error and not errors:
-            found.append(PanelScore(judge, error=judgement.error))
+            found.append(DisplayedScore(judge, error=judgement.error))
     return found
 
 

@@ -24,7 +24,7 @@ class MeasuredCitationPayload(TypedDict):
     quote: str
 
 
-class UnmetPayload(TypedDict, total=False):
+class UnmetExpectationsPayload(TypedDict, total=False):
     """The expectations that an answer does not meet. ``too_long`` is the number of characters above the limit."""
 
     missing: list[str]
@@ -66,7 +66,7 @@ class JudgedMetricPayload(TypedDict):
     errors: int
 
 
-class JudgedPayload(TypedDict):
+class JudgementPayload(TypedDict):
     judges: list[str]
     metrics: dict[str, JudgedMetricPayload]
 
@@ -76,10 +76,10 @@ class AnswerFiguresPayload(TypedDict, total=False):
 
     first_token_ms: PercentilesPayload
     usage: RunUsagePayload
-    judged: JudgedPayload
+    judged: JudgementPayload
 
 
-class SummaryPayload(AnswerFiguresPayload, total=False):
+class RunSummaryPayload(AnswerFiguresPayload, total=False):
     """The figures of a finished run; empty before its end.
 
     ``latency_ms`` has the median and the 95th percentile of the time that a question took, in milliseconds.

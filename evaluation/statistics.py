@@ -208,7 +208,7 @@ def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RES
     return float(np.mean((flipped < seen) & ~equal) + np.mean(equal) / 2)
 
 
-def is_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
+def is_significant_loss(interval: Interval, differences: Sequence[float], allowed: float = 0.0) -> bool:
     """Return whether there is a loss of more than ``allowed`` that chance does not explain.
 
     The whole 95 % ``interval`` must be below ``-allowed``, and `compute_chance_of_loss` at most 2.5 %.

@@ -15,7 +15,7 @@ def judge_answer(judgement_id: int) -> None:
 @shared_task
 def measure_evaluation_run(run_id: int) -> None:
     measuring.measure_run(run_id)
-    gates.decide_activations()
+    gates.decide_instruction_activations()
 
 
 @shared_task
@@ -27,4 +27,4 @@ def try_embedder(trial_id: int) -> None:
 def request_forgotten() -> None:
     """Request judgements and activate instructions if a process died before it could do so."""
     judgements.request_missing_judgements()
-    gates.decide_activations()
+    gates.decide_instruction_activations()

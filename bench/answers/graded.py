@@ -22,8 +22,8 @@ from typing import Any
 
 from bench.beir import name_place_in_errors, read_objects
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import Expectations, Grade, grade_answer
-from evaluation.sets.beir_files import read_expectations
+from evaluation.expectations import AnswerExpectations, Grade, grade_answer
+from evaluation.sets.beir_files import read_answer_expectations
 from evaluation.statistics import Interval, Percentiles, mean_interval, percentiles
 
 REFUSE = ["REFUSE"]
@@ -34,7 +34,7 @@ _TITLE = re.compile(r"^title:\s*\"?(.+?)\"?\s*$|^#+\s*(.+?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class KeyFile:
+class AnswerKeyFile:
     """A document that contains the right answer, with its possible titles in the form of :func:`normalize_title`.
 
     ``titles`` is empty if the document's file is missing. Then :meth:`has_title` accepts any title that contains all
@@ -60,10 +60,10 @@ class GradedQuestion:
     collection: str
     text: str
     kind: str
-    expected: Expectations
+    expected: AnswerExpectations
     after: str = ""
     key: str = ""
-    files: tuple[KeyFile, ...] = ()
+    files: tuple[AnswerKeyFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class GradedRun:
     def corpora(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each.question.corpus for each in self.replies))
 
-    def points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
+    def compute_mean_points(self, *, kind: str = "", corpus: str = "") -> Interval | None:
         return _compute_mean(each.points for each in self.filter_replies(kind=kind, corpus=corpus))
 
     def filter_replies(self, *, kind: str = "", corpus: str = "") -> list[GradedReply]:
@@ -192,7 +192,7 @@ def normalize_title(title: str) -> str:
 
 def _read_question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQuestion:
     refusal = row["must"] == REFUSE
-    expected = read_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
+    expected = read_answer_expectations(where, {**row, "must": []} if refusal else row, refusal=refusal)
     if not refusal and not expected.must:
         raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
     corpus, key = row.get("corpus", ""), row.get("key", "")
@@ -204,17 +204,17 @@ def _read_question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQu
     )  # fmt: skip
 
 
-def _find_key_file(folder: Path, name: str) -> KeyFile:
+def _find_key_file(folder: Path, name: str) -> AnswerKeyFile:
     path = folder / name
     if not path.is_file():
-        return KeyFile(name)
+        return AnswerKeyFile(name)
     titles = {_strip_file_name(name), Path(name).name}
     if path.suffix == ".md":
         # The title may be in the front matter, or be the first heading.
         found = _TITLE.findall(path.read_text(encoding="utf-8", errors="replace"))
         titles.update(next((title for title, _ in found if title), "").splitlines())
         titles.update(next((heading for _, heading in found if heading), "").splitlines())
-    return KeyFile(name, frozenset(filter(None, map(normalize_title, titles))))
+    return AnswerKeyFile(name, frozenset(filter(None, map(normalize_title, titles))))
 
 
 def _strip_file_name(name: str) -> str:

@@ -52,7 +52,7 @@ class AnswerRun:
     def filter_replies(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
-    def figures(self) -> dict[str, Interval | None]:
+    def compute_figures(self) -> dict[str, Interval | None]:
         """Return the figures by name, in the order of the printed table.
 
         Citation precision is the share of right citations in an answer, averaged over the answers with citations.

@@ -49,7 +49,7 @@ def contains_answer(passage: str, question: GradedQuestion) -> bool:
     return not grade_answer(passage, refused=False, expected=question.expected).missing
 
 
-def ask_library(name: str, python: str, task: dict[str, object]) -> list[TimedPassages]:
+def search_with_library(name: str, python: str, task: dict[str, object]) -> list[TimedPassages]:
     """Run a library in its own environment, and return the passages that it finds for each question.
 
     Raises: SystemExit, with the end of its error output, if it fails.
@@ -138,7 +138,7 @@ def main() -> None:
         ),
     ]
     for name in filter(None, options.peers.split(",") if options.python else []):
-        rows.append(summarize(name, questions, ask_library(name, options.python, task)))
+        rows.append(summarize(name, questions, search_with_library(name, options.python, task)))
     if options.open_webui:
         peer = OpenWebUI(options.open_webui)
         collection = peer.index(documents)

@@ -74,11 +74,11 @@ def make_record(stream: Mapping[str, Any]) -> dict[str, Any]:
     record.setdefault("id", 1)
     cursor = stream.get("incremental_sync")
     if isinstance(cursor, dict) and isinstance(name := cursor.get("cursor_field"), str) and "{" not in name:
-        record[name] = _write_moment(str(cursor.get("datetime_format") or "%Y-%m-%dT%H:%M:%SZ"))
+        record[name] = _format_moment(str(cursor.get("datetime_format") or "%Y-%m-%dT%H:%M:%SZ"))
     return record
 
 
-def _write_moment(form: str) -> Any:
+def _format_moment(form: str) -> Any:
     if form in ("%s", "%ms", "%epoch_microseconds"):
         return int(_MOMENT.timestamp()) * {"%s": 1, "%ms": 1000}.get(form, 1_000_000)
     return _MOMENT.strftime(form.replace("%_ms", "%f"))
@@ -98,15 +98,14 @@ def _make_value(name: str, schema: Any) -> Any:
             inner = schema.get("properties")
             return {part: _make_value(part, each) for part, each in inner.items()} if isinstance(inner, dict) else {}
     looks_like_time = schema.get("format") == "date-time" if isinstance(schema, dict) else False
-    return _write_moment("%Y-%m-%dT%H:%M:%SZ") if looks_like_time or name.endswith(("_at", "_on")) else "1"
+    return _format_moment("%Y-%m-%dT%H:%M:%SZ") if looks_like_time or name.endswith(("_at", "_on")) else "1"
 
 
 class ScriptedService:
     """A proxy that answers a connector's requests instead of the real service, used in a `with`.
 
-    ``routes`` describe the answers, and ``variables`` are the environment variables that make a connector use the
-    proxy. ``asked`` counts the requests since ``begin`` by the route's name. The first request for a path gets one
-    record, later requests get none.
+    ``routes`` describe the answers, and ``environment_variables`` make a connector use the proxy. ``asked`` counts the
+    requests since ``begin`` by the route's name. The first request for a path gets one record, later requests get none.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -162,7 +161,7 @@ class ScriptedService:
         self._server.server_close()
 
     @property
-    def variables(self) -> dict[str, str]:
+    def environment_variables(self) -> dict[str, str]:
         proxy, authority = f"http://127.0.0.1:{self._server.server_port}", str(self._folder / "authority.pem")
         return {
             "HTTPS_PROXY": proxy,
@@ -173,7 +172,7 @@ class ScriptedService:
         }
 
     @property
-    def authority(self) -> str:
+    def authority_certificate(self) -> str:
         return self._authority.public_bytes(serialization.Encoding.PEM).decode()
 
     def begin(self) -> None:

@@ -58,13 +58,13 @@ class SurveyResult:
     records: str = ""
 
 
-class Survey:
+class ConnectorSurvey:
     def __init__(self, place: Path, service: ScriptedService) -> None:
         self._place, self._service = place, service
         (place / "connectors").mkdir(parents=True, exist_ok=True)
         self._shared = place / "connectors" / _SHARED
 
-    def prepare(self, requirement: str) -> None:
+    def prepare_shared_environment(self, requirement: str) -> None:
         if not (self._shared / "bin" / "source-declarative-manifest").exists():
             _install(self._shared, requirement)
 
@@ -82,10 +82,10 @@ class Survey:
         name = f"survey-{tried.package}"
         environment = self._place / "connectors" / name
         try:
-            opened = self._open(name, tried, manifest, environment)
-            resolved = self._resolve(manifest)
-            with _set_variables(self._service.variables):
-                self._call(tried, *opened, resolved)
+            opened = self._open_connector(name, tried, manifest, environment)
+            resolved = self._resolve_manifest(manifest)
+            with _set_variables(self._service.environment_variables):
+                self._call_connector(tried, *opened, resolved)
         except (RagsiteError, OSError, ValueError, LookupError, StopIteration, subprocess.CalledProcessError) as error:
             said = f"no: {_describe(error)}"
             if not tried.spec:
@@ -100,7 +100,9 @@ class Survey:
             environment.unlink() if environment.is_symlink() else shutil.rmtree(environment, ignore_errors=True)
         return tried
 
-    def _open(self, name: str, tried: SurveyResult, manifest: str, environment: Path) -> tuple[Any, dict[str, Any]]:
+    def _open_connector(
+        self, name: str, tried: SurveyResult, manifest: str, environment: Path
+    ) -> tuple[Any, dict[str, Any]]:
         from retrieval.models import RegisteredConnector
         from retrieval.sources.airbyte.calls import ConnectorCalls
         from retrieval.sources.airbyte.programs import MANIFEST_PROGRAM, read_manifest_spec
@@ -119,23 +121,25 @@ class Survey:
             tried.way = "package"
             connector.kind = RegisteredConnector.Kind.PACKAGE
             _install(environment, f"airbyte-source-{tried.package}=={tried.version}")
-            self._trust_service(environment)
+            self._trust_service_certificate(environment)
             scripts = sorted((environment / "bin").glob("source-*"))
             connector.program = next(each.name for each in scripts if each.name != MANIFEST_PROGRAM)
             spec = ConnectorCalls(connector, {}).read_spec()
         tried.spec = f"{len(spec.get('properties') or {})} settings"
         return connector, spec
 
-    def _trust_service(self, environment: Path) -> None:
+    def _trust_service_certificate(self, environment: Path) -> None:
         """Make the connector in a virtual environment trust the certificate of the imitated service.
 
         Older versions of airbyte-cdk trust only the certificates in certifi's file, so the certificate is added there.
         """
         for bundle in environment.glob("lib/python*/site-packages/certifi/cacert.pem"):
             with bundle.open("a") as file:
-                file.write(f"\n{self._service.authority}")
+                file.write(f"\n{self._service.authority_certificate}")
 
-    def _call(self, tried: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]) -> None:
+    def _call_connector(
+        self, tried: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]
+    ) -> None:
         from retrieval.sources.airbyte.calls import ConnectorCalls, Record
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
@@ -159,7 +163,7 @@ class Survey:
         records = sum(isinstance(message, Record) for message in calls.read_records([chosen], seconds=90))
         tried.records = f"{records} of {chosen.name}"
 
-    def _resolve(self, manifest: str) -> dict[str, Any]:
+    def _resolve_manifest(self, manifest: str) -> dict[str, Any]:
         if not manifest:
             return {}
         command = [str(self._shared / "bin" / "python"), "-c", _RESOLVE]
@@ -220,8 +224,8 @@ def main() -> None:
     kept = options.results.read_text().splitlines() if options.results and options.results.exists() else []
     results = [SurveyResult(**json.loads(line)) for line in kept]
     with ScriptedService(options.place / "authority") as service:
-        survey = Survey(options.place, service)
-        survey.prepare("==".join(MANIFEST_PACKAGE))
+        survey = ConnectorSurvey(options.place, service)
+        survey.prepare_shared_environment("==".join(MANIFEST_PACKAGE))
         done = {each.package for each in results}
         for package in options.packages:
             if package.removeprefix("airbyte-source-") in done:

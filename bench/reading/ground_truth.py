@@ -19,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import Agreement, compare_words, list_words
+from bench.reading.words import WordAgreement, compare_words, list_words
 from bench.reporting import format_markdown_table
 
 SAME_FORMAT = {
@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     django.setup()
-    sums: dict[str, Agreement] = defaultdict(lambda: Agreement(0, 0, 0))
+    sums: dict[str, WordAgreement] = defaultdict(lambda: WordAgreement(0, 0, 0))
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for kind, path, expected in pair_files(options.folder):
         wanted = expected.read_text(encoding="utf-8", errors="replace")

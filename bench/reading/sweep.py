@@ -55,7 +55,7 @@ def main() -> None:
         if not 0 < path.stat().st_size < _LARGEST:
             continue
         begun = time.perf_counter()
-        outcome, detail = read_and_compare(path, ending)
+        outcome, detail = compare_readers(path, ending)
         slowest = max(slowest, (time.perf_counter() - begun, str(path)))
         outcomes[ending][outcome] += 1
         if outcome in ("silent", "crash"):
@@ -74,7 +74,7 @@ def main() -> None:
     print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}")
 
 
-def read_and_compare(path: Path, ending: str) -> tuple[str, str]:
+def compare_readers(path: Path, ending: str) -> tuple[str, str]:
     from retrieval.documents.extraction.completeness import find_lost_words
     from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
     from retrieval.exceptions import DocumentRejected

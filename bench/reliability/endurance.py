@@ -44,7 +44,7 @@ def measure_processes(site: RunningSite, role: str) -> ProcessSample:
 
     Shared memory of PostgreSQL is not counted.
     """
-    found = site.find(role)
+    found = site.find_processes(role)
     if role == "postgres":
         found += [child for process in found for child in process.children()]
     rss, files, threads = 0.0, 0, 0

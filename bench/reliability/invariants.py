@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Count
 
-from bench.reliability.load import DRAFTED, UPLOADED, Ledger, fresh_connection
+from bench.reliability.load import DRAFTED, UPLOADED, SubmissionLedger, fresh_connection
 from chat.models import Answer
 from evaluation.models import Judgement, Score
 from retrieval.documents import reconciliation
@@ -18,10 +18,10 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 
 @fresh_connection()
-def find_violations(ledger: Ledger, *, at_rest: bool) -> list[str]:
+def find_violations(ledger: SubmissionLedger, *, at_rest: bool) -> list[str]:
     found = [*_check_documents(ledger), *_check_answers(ledger), *_list_index_inconsistencies()]
     if at_rest:
-        found += [*_list_unfinished_rows(), *_check_counts()]
+        found += [*_list_unfinished_rows(), *_compare_passage_counts()]
     return found
 
 
@@ -50,7 +50,7 @@ def count_files_left_behind() -> tuple[int, int]:
     return before, len(_list_stored_files() - _list_named_files())
 
 
-def _check_documents(ledger: Ledger) -> list[str]:
+def _check_documents(ledger: SubmissionLedger) -> list[str]:
     stored = dict(Document.objects.filter(collection__slug=UPLOADED).values_list("source", "content_hash"))
     acknowledged, versions = set(ledger.acknowledged), {name: list(all_) for name, all_ in ledger.versions.items()}
     found = [f"The document {name} was acknowledged and is not there." for name in acknowledged - set(stored)]
@@ -64,7 +64,7 @@ def _check_documents(ledger: Ledger) -> list[str]:
     return found + [f"The file {name} of a document is not there." for name in sorted(lost)]
 
 
-def _check_answers(ledger: Ledger) -> list[str]:
+def _check_answers(ledger: SubmissionLedger) -> list[str]:
     told = dict(ledger.answers)
     stored = {str(pk): text for pk, text in Answer.objects.filter(pk__in=list(told)).values_list("pk", "text")}
     found = [f"The answer {pk} was given and is not there." for pk in told.keys() - stored.keys()]
@@ -99,7 +99,7 @@ def _list_unfinished_rows() -> list[str]:
     return found + [f"The answer {pk} was never judged." for pk in unjudged]
 
 
-def _check_counts() -> list[str]:
+def _compare_passage_counts() -> list[str]:
     chunks = Chunk.objects.count()
     vectors = ChunkEmbedding.objects.filter(embedder__is_active=True).count()
     statistics = sum(CollectionStatistics.objects.values_list("chunks", flat=True))

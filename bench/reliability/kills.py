@@ -39,7 +39,7 @@ MEASURE_EVERY = 10
 
 
 @dataclass(slots=True)
-class Result:
+class KillResult:
     """The counts of a test. ``recoveries`` has the seconds until the site worked again, or None if it did not."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -49,11 +49,11 @@ class Result:
     seconds: float = 0.0
 
     @property
-    def kills(self) -> int:
+    def kill_count(self) -> int:
         return self.counts.total()
 
 
-class Killer:
+class ProcessKiller:
     def __init__(self, site: RunningSite, random: Random) -> None:
         self._site = site
         self._random = random
@@ -66,7 +66,7 @@ class Killer:
         if kind == REEMBEDDING:
             return self._kill_reembedding()
         before = time.time() - self._random.uniform(0, MOST_AGE_SECONDS.get(kind, AGE_SECONDS))
-        victims = [process for process in self._site.find(kind) if not _started_after(process, before)]
+        victims = [process for process in self._site.find_processes(kind) if not _started_after(process, before)]
         if not victims:
             return None
         try:
@@ -82,24 +82,24 @@ class Killer:
         return True
 
     def recover(self, kind: str, killed_at: float) -> float | None:
-        def is_back() -> bool:
-            return self.restart_ended_server() and self._is_back(kind, killed_at)
+        def has_recovered() -> bool:
+            return self.restart_ended_server() and self._has_recovered(kind, killed_at)
 
-        return self._site.wait(is_back, RECOVERY_SECONDS)
+        return self._site.wait(has_recovered, RECOVERY_SECONDS)
 
-    def _is_back(self, kind: str, killed_at: float) -> bool:
-        if not any(_started_after(process, killed_at) for process in self._site.find(kind)):
+    def _has_recovered(self, kind: str, killed_at: float) -> bool:
+        if not any(_started_after(process, killed_at) for process in self._site.find_processes(kind)):
             return False
         match kind:
             case "web":
                 return self._site.is_alive()
             case "worker" | "worker child":
-                return self._has_read_since(killed_at)
+                return self._has_document_heartbeat_since(killed_at)
             case "postgres" | "serve":
-                return self._has_read_since(killed_at) and self._site.is_ready()
+                return self._has_document_heartbeat_since(killed_at) and self._site.is_ready()
         return True
 
-    def _has_read_since(self, moment: float) -> bool:
+    def _has_document_heartbeat_since(self, moment: float) -> bool:
         try:
             with psycopg.connect(self._site.postgres.url, autocommit=True, connect_timeout=3) as connection:
                 row = connection.execute(
@@ -123,7 +123,7 @@ class Killer:
             self.reembeddings[running.returncode] += 1
             print(running.communicate()[0][-300:], file=sys.stderr)
         self._other = not self._other
-        self._reembedding = self._site.manage(
+        self._reembedding = self._site.start_manage_command(
             "reembed", **({"EMBEDDING_MODEL": "all-MiniLM-L6-v2"} if self._other else {})
         )
         return None
@@ -133,7 +133,7 @@ class Killer:
         if self._reembedding is not None:
             self._reembedding.kill()
             self._reembedding.communicate()
-        back = self._site.manage("reembed")
+        back = self._site.start_manage_command("reembed")
         output, _ = back.communicate(timeout=REEMBED_SECONDS)
         if back.returncode != 0:
             raise SiteFailed(f"The command reembed failed: {output[-500:]}")
@@ -146,12 +146,12 @@ def _started_after(process: psutil.Process, moment: float) -> bool:
         return False
 
 
-def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> Result:
-    result = Result()
-    killer = Killer(site, random)
+def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_limit: float) -> KillResult:
+    result = KillResult()
+    killer = ProcessKiller(site, random)
     is_check_due = False
     began = time.monotonic()
-    while result.kills < kills and time.monotonic() - began < seconds_limit:
+    while result.kill_count < kills and time.monotonic() - began < seconds_limit:
         time.sleep(random.uniform(*PAUSE_SECONDS))
         killer.restart_ended_server()
         kind = random.choices(KINDS, WEIGHTS)[0]
@@ -160,18 +160,18 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
             continue
         result.counts[kind] += 1
         what = kind
-        if result.kills % MEASURE_EVERY == 0 and kind != REEMBEDDING:
+        if result.kill_count % MEASURE_EVERY == 0 and kind != REEMBEDDING:
             recovery = killer.recover(kind, killed_at)
             result.recoveries[kind].append(recovery)
             what = f"{kind}: {format_seconds(recovery)}"
             if recovery is None:
-                result.violations.append(f"Kill {result.kills}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
-        is_check_due = is_check_due or result.kills % CHECK_EVERY == 0
+                result.violations.append(f"Kill {result.kill_count}: {kind} did not recover in {RECOVERY_SECONDS:g} s.")
+        is_check_due = is_check_due or result.kill_count % CHECK_EVERY == 0
         if is_check_due and (found := check_invariants(site, killer, load)) is not None:
             is_check_due = False
             result.checks += 1
-            result.violations += [f"After kill {result.kills}: {one}" for one in found]
-        BAR.show(f"{what}, {len(result.violations)} violations; kill", result.kills, kills, "kills")
+            result.violations += [f"After kill {result.kill_count}: {one}" for one in found]
+        BAR.show(f"{what}, {len(result.violations)} violations; kill", result.kill_count, kills, "kills")
     result.seconds = time.monotonic() - began
     killer.restart_ended_server()
     if site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS) is None:
@@ -180,12 +180,12 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
     return result
 
 
-def _is_ready(site: RunningSite, killer: Killer) -> bool:
+def _is_ready(site: RunningSite, killer: ProcessKiller) -> bool:
     killer.restart_ended_server()
     return site.is_ready()
 
 
-def check_invariants(site: RunningSite, killer: Killer, load: SiteLoad) -> list[str] | None:
+def check_invariants(site: RunningSite, killer: ProcessKiller, load: SiteLoad) -> list[str] | None:
     """Return the violated invariants; None if they cannot be checked now.
 
     This process cannot check them while the site uses another embedder than this process.
@@ -220,18 +220,20 @@ def main() -> None:
             find_violations,
             requeue_interrupted_documents,
         )
-        from bench.reliability.load import SiteLoad, count_open_work
+        from bench.reliability.load import SiteLoad, count_unfinished_rows
 
         key = site.administrators_key()
         load = SiteLoad(site, key, given.seed)
         load.start()
         result = run(site, load, given.kills, Random(given.seed), given.minutes * 60)
         load.stop()
-        rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
+        rest = site.wait(lambda: site.is_ready() and not count_unfinished_rows(), given.rest * 60)
         if given_up := requeue_interrupted_documents():
-            rest = site.wait(lambda: site.is_ready() and not count_open_work(), given.rest * 60)
+            rest = site.wait(lambda: site.is_ready() and not count_unfinished_rows(), given.rest * 60)
         if rest is None:
-            result.violations.append(f"Not finished {given.rest:g} minutes after the load ended: {count_open_work()}.")
+            result.violations.append(
+                f"Not finished {given.rest:g} minutes after the load ended: {count_unfinished_rows()}."
+            )
         result.violations += [*load.ledger.violations, *find_violations(load.ledger, at_rest=rest is not None)]
         left_behind, left_after = count_files_left_behind()
         if left_after:
@@ -239,7 +241,7 @@ def main() -> None:
         at_stake = {**count_stored_rows(), "uploads acknowledged": len(load.ledger.acknowledged)}
         at_stake["answers given"] = len(load.ledger.answers)
     print(_format_table(result))
-    print(f"\n{result.kills} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
+    print(f"\n{result.kill_count} kills in {result.seconds / 60:.1f} minutes, seed {given.seed}; ", end="")
     print(f"looked at {result.checks} times meanwhile. At rest {format_seconds(rest)} after the load ended.")
     print("At stake:", ", ".join(f"{number} {what}" for what, number in at_stake.items()), end=".\n")
     print(f"Documents that were interrupted too often, and were read again: {given_up}.")
@@ -251,7 +253,7 @@ def main() -> None:
     raise SystemExit(1 if result.violations else 0)
 
 
-def _format_table(result: Result) -> str:
+def _format_table(result: KillResult) -> str:
     rows = []
     for kind in KINDS:
         measured = result.recoveries[kind]

@@ -32,7 +32,7 @@ _PASSING = (Error, RagsiteError, OSError)
 
 
 @dataclass
-class Ledger:
+class SubmissionLedger:
     """A record of the documents and questions that were sent, and of the site's acknowledgements.
 
     ``versions`` maps each document's name to the content hashes that the site may have stored: the hash that it
@@ -57,7 +57,7 @@ def fresh_connection() -> Iterator[None]:
 
 class SiteLoad:
     def __init__(self, site: RunningSite, key: str, seed: int) -> None:
-        self.ledger = Ledger()
+        self.ledger = SubmissionLedger()
         self.met: Counter[str] = Counter()
         self._site = site
         self._key = key
@@ -141,7 +141,7 @@ class SiteLoad:
 
     def _advance_draft(self) -> None:
         collection = Collection.objects.get(slug=DRAFTED)
-        self._look_at_published()
+        self._check_published_drafts()
         draft = Draft.objects.filter(collection=collection).open().first()
         if draft is None:
             lifecycle.begin_draft(collection)
@@ -156,7 +156,7 @@ class SiteLoad:
                 self._expected[draft.pk] = load_content_hashes(draft.working_copy)
                 lifecycle.publish_draft(draft)
 
-    def _look_at_published(self) -> None:
+    def _check_published_drafts(self) -> None:
         for pk in list(self._expected):
             if Draft.objects.get(pk=pk).status == Draft.Status.PUBLISHED:
                 expected = self._expected.pop(pk)
@@ -169,7 +169,7 @@ def load_content_hashes(collection: Collection) -> dict[str, str]:
 
 
 @fresh_connection()
-def count_open_work() -> dict[str, int]:
+def count_unfinished_rows() -> dict[str, int]:
     from evaluation.models import Judgement
 
     counts = {

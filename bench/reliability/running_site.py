@@ -18,7 +18,7 @@ import httpx2
 import psutil
 from django.core.management.base import OutputWrapper
 
-from bench import build_environment
+from bench import build_site_environment
 from core.progress import ProgressBar
 from evaluation import statistics
 from ragsite.postgres.embedded import EmbeddedPostgres
@@ -60,7 +60,7 @@ class RunningSite:
         self.environment = {
             **os.environ,
             **_RATES,
-            **build_environment(CALLER_SHARE=1.0),
+            **build_site_environment(CALLER_SHARE=1.0),
             "RAGSITE_DOTENV": "false",
             "DATA_DIR": str(data_dir),
             "PYTHONUNBUFFERED": "1",
@@ -97,20 +97,20 @@ class RunningSite:
     def kill_everything(self) -> None:
         """Kill the site's processes that are left, by their ids. After an orderly stop there are none."""
         roles = ("serve", "web server", "worker", "scheduler", "postgres")
-        left = [process for role in roles for process in self.find(role)]
+        left = [process for role in roles for process in self.find_processes(role)]
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(left, timeout=10)
 
-    def find(self, role: str) -> list[psutil.Process]:
+    def find_processes(self, role: str) -> list[psutil.Process]:
         """Return the processes of a role: serve, web server, web, worker, worker child, scheduler, postgres."""
         if role == "serve":
             return [psutil.Process(self.serve.pid)] if self.serve is not None and self.serve.poll() is None else []
         if role == "postgres":
             return self._find_postmasters()
         if role == "worker child":
-            return [child for worker in self.find("worker") for child in _list_children(worker)]
+            return [child for worker in self.find_processes("worker") for child in _list_children(worker)]
         found = {
             process.pid: process
             for process in psutil.process_iter(["name", "ppid", "environ"])
@@ -160,7 +160,7 @@ class RunningSite:
             return HttpReply(0, None)
         return HttpReply(response.status_code, body)
 
-    def manage(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def start_manage_command(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -172,7 +172,9 @@ class RunningSite:
         )
 
     def administrators_key(self) -> str:
-        return self.manage("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
+        return (
+            self.start_manage_command("create_key", "admin", "--scope", "admin").communicate(timeout=120)[0].split()[-1]
+        )
 
     def wait(self, condition: Callable[[], object], seconds: float) -> float | None:
         started = time.monotonic()

@@ -22,16 +22,16 @@ UPLOADS = 5
 LOOK_SECONDS = 0.02
 
 
-def build_page_file(number: int) -> bytes:
+def build_numbered_page(number: int) -> bytes:
     sentences = (f"Valve {number}-{each} closes at {each + 3} bar and is oiled once a year." for each in range(40))
     return f"# Valve {number}\n\n{' '.join(sentences)}".encode()
 
 
-class Uploads:
+class UploadTimer:
     def __init__(self, site: RunningSite, key: str) -> None:
         self._site, self._key, self._number = site, key, 0
 
-    def measure(self, number: int = UPLOADS) -> list[float]:
+    def measure_uploads(self, number: int = UPLOADS) -> list[float]:
         """Return for each upload the seconds from the first byte of the request until the upload can be searched."""
         return [self._measure_one() for _ in range(number)]
 
@@ -41,7 +41,7 @@ class Uploads:
         self._number += 1
         name = f"valve-{self._number}.md"
         started = time.monotonic()
-        reply = self._site.upload("uploads", name, build_page_file(self._number), self._key)
+        reply = self._site.upload("uploads", name, build_numbered_page(self._number), self._key)
         if reply.status != 202:
             raise SystemExit(f"The upload was refused: {reply}")
         while not Document.objects.filter(source=name, status=Document.Status.READY).exists():
@@ -49,7 +49,7 @@ class Uploads:
         return time.monotonic() - started
 
 
-def fill_judgements(number: int) -> None:
+def queue_judgements(number: int) -> None:
     from chat.models import Answer
     from core.job_queue import enqueue
     from evaluation.models import Judgement
@@ -63,7 +63,7 @@ def fill_judgements(number: int) -> None:
     enqueue(Judgement, made)
 
 
-def fill_deliveries(number: int, url: str) -> None:
+def queue_deliveries(number: int, url: str) -> None:
     from retrieval.models import Webhook
     from retrieval.models.webhook import announce_event
     from retrieval.webhooks import new_secret
@@ -85,12 +85,12 @@ def main() -> None:
     given = parser.parse_args()
     ended = threading.Event()
 
-    class Hanging(QuietHandler):
+    class HangingHandler(QuietHandler):
         def do_POST(self) -> None:  # noqa: N802 - its name in the library
             ended.wait()
 
     rows: list[tuple[str, list[float], int]] = []
-    with serving(Hanging) as url, running_site(given.port, SOURCE_PRIVATE_HOSTS="127.0.0.1") as site:
+    with serving(HangingHandler) as url, running_site(given.port, SOURCE_PRIVATE_HOSTS="127.0.0.1") as site:
         from django.contrib.auth import get_user_model
 
         from core.key_limits import Scope
@@ -100,26 +100,26 @@ def main() -> None:
 
         Collection.objects.create(slug="uploads", name="Uploads", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("uploads"), "uploads", list(Scope)).secret
-        uploads, questions = Uploads(site, key), generate_distinct_questions("uploads ")
+        uploads, questions = UploadTimer(site, key), generate_distinct_questions("uploads ")
         waiting = Judgement.objects.filter(status=Judgement.QUEUED)
 
-        def ask() -> None:
+        def ask_question() -> None:
             site.post("/api/v1/ask/", {"question": next(questions)})
 
-        def add(situation: str, number: int = UPLOADS) -> None:
-            rows.append((situation, uploads.measure(number), waiting.count()))
+        def record_uploads(situation: str, number: int = UPLOADS) -> None:
+            rows.append((situation, uploads.measure_uploads(number), waiting.count()))
 
-        ask()
-        uploads.measure(4)
+        ask_question()
+        uploads.measure_uploads(4)
         site.wait(lambda: not waiting.exists(), 120)
-        add("alone")
+        record_uploads("alone")
         for _ in range(given.questions):
-            ask()
-        add(f"after {given.questions} questions of one visitor", 1)
+            ask_question()
+        record_uploads(f"after {given.questions} questions of one visitor", 1)
         site.wait(lambda: not waiting.exists(), 600)
-        fill_judgements(given.judgements)
-        fill_deliveries(given.deliveries, f"{url}/")
-        add(f"{given.judgements} judgements and {given.deliveries} deliveries to a receiver that hangs")
+        queue_judgements(given.judgements)
+        queue_deliveries(given.deliveries, f"{url}/")
+        record_uploads(f"{given.judgements} judgements and {given.deliveries} deliveries to a receiver that hangs")
         print(f"Load {os.getloadavg()[0]:.1f}. {site.get('/readyz').body}\n")
         ended.set()
     alone = median(rows[0][1])

@@ -103,7 +103,7 @@ def measure_answer_stages(questions: Sequence[str], collection: str, report: Rep
     No answer is saved. Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is
     not public.
     """
-    result = StageRun(reference_ms=_measure_reference_ms())
+    result = StageRun(reference_ms=_measure_reference_query_ms())
     filters = build_filters(AnonymousUser(), collection)
     for number, question in enumerate(questions):
         report("asking", number, len(questions))
@@ -127,7 +127,7 @@ def measure_answer_stages(questions: Sequence[str], collection: str, report: Rep
     return result
 
 
-def _measure_reference_ms() -> float:
+def _measure_reference_query_ms() -> float:
     taken = []
     for number in range(REFERENCE_ROUNDS):
         began = time.process_time()

@@ -60,7 +60,7 @@ def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
         raise UnreadableTestSet(f"{folder} has {len(documents):,} documents, fewer than {chunks:,}.")
     queries = list(dict.fromkeys(text for _, text in read_queries(folder)))
 
-    def take(number: int) -> list[str]:
+    def take_queries(number: int) -> list[str]:
         if number > len(queries):
             raise UnreadableTestSet(f"{folder} has {len(queries):,} queries, fewer than the {number:,} of a run.")
         return queries[:number]
@@ -69,7 +69,7 @@ def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     configuration = corpora.choose_configuration(test_set)
     started = time.perf_counter()
     collection = corpora.load_collection(test_set, configuration=configuration, chunked=False, report=report)
-    return LoadedCorpus(collection, chunks, take, time.perf_counter() - started)
+    return LoadedCorpus(collection, chunks, take_queries, time.perf_counter() - started)
 
 
 def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
@@ -98,7 +98,7 @@ def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> L
     clear(collection)
     if not Chunk.objects.exists():
         drop_index(embedder)
-    replace_documents(collection, _make_documents(corpus, draw, made_by, report), embedder, exact=False)
+    replace_documents(collection, _make_synthetic_documents(corpus, draw, made_by, report), embedder, exact=False)
     build_index(embedder)
     vacuum_tables()
     return LoadedCorpus(collection, chunks, corpus.questions, time.perf_counter() - started)
@@ -110,7 +110,7 @@ def remove(collection: Collection) -> None:
     vacuum_tables()
 
 
-def _make_documents(
+def _make_synthetic_documents(
     corpus: SyntheticCorpus, draw: Callable[[Sequence[int]], Vectors], made_by: str, report: Report
 ) -> Iterator[NewDocument]:
     for number, document in enumerate(corpus.documents()):

@@ -69,7 +69,7 @@ class BenchmarkRun:
     table_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def questions(self) -> int:
+    def question_count(self) -> int:
         return len(self.milliseconds["total"])
 
     def stages(self) -> dict[str, Percentiles]:
@@ -100,20 +100,20 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
     nearest: list[frozenset[int]] = []
     for number, question in enumerate(asked[warm_up:]):
         report("searching", number, questions)
-        nearest.append(_time_parts(question, filters, plan, number, result))
+        nearest.append(_measure_search_parts(question, filters, plan, number, result))
     for number, question in enumerate(asked[warm_up:]):
         report("references", number, questions)
-        exact = _time_references(question, filters, number, result)
-        result.matching.append(_count_matching(question, filters))
+        exact = _measure_reference_rankings(question, filters, number, result)
+        result.matching.append(_count_matching_chunks(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
     result.table_bytes = _measure_table_bytes()
     if askers:
         others = loaded.make_questions(ASKED)
-        result.throughput = [_ask_at_once(number, others, filters) for number in askers]
+        result.throughput = [_measure_throughput(number, others, filters) for number in askers]
     return result
 
 
-def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
+def _measure_throughput(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
     forget_queries()
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
@@ -131,7 +131,7 @@ def _ask_at_once(askers: int, questions: Sequence[str], filters: SearchFilters) 
     return Throughput(askers, len(milliseconds) / ASKING_SECONDS, percentiles(milliseconds))
 
 
-def _time_parts(
+def _measure_search_parts(
     question: str, filters: SearchFilters, plan: SearchPlan, turn: int, result: BenchmarkRun
 ) -> frozenset[int]:
     def embed() -> None:
@@ -152,7 +152,9 @@ def _time_parts(
     return _take_turns(parts, turn, result)["vector"]  # type: ignore[no-any-return]
 
 
-def _time_references(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
+def _measure_reference_rankings(
+    question: str, filters: SearchFilters, turn: int, result: BenchmarkRun
+) -> frozenset[int]:
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _build_tsquery(question, filters)
 
@@ -207,7 +209,7 @@ def _build_tsquery(question: str, filters: SearchFilters) -> str:
     return queries[0].tsquery if queries else ""
 
 
-def _count_matching(question: str, filters: SearchFilters) -> int:
+def _count_matching_chunks(question: str, filters: SearchFilters) -> int:
     ((number,),) = _fetch_rows(
         "SELECT count(*) FROM retrieval_chunk "
         "WHERE collection_id = %(collection)s AND search_vector @@ %(query)s::tsquery",

@@ -22,7 +22,7 @@ class SlowModel:
 
 
 @contextmanager
-def slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
+def run_slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
     """Run a server that writes ``tokens`` words, one every ``token_seconds``.
 
     If the client disconnects, at most two more words of its answer are written.

@@ -22,8 +22,8 @@ import psutil
 from django.conf import settings
 from django.db import connection
 
-from bench import build_environment
-from bench.speed.slow_model import SlowModel, slow_model
+from bench import build_site_environment
+from bench.speed.slow_model import SlowModel, run_slow_model
 from chat.models import Answer, Conversation
 from evaluation.exceptions import EvaluationError, UntrustworthyRun
 from evaluation.statistics import Percentiles, percentiles
@@ -41,7 +41,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 
 @dataclass(slots=True)
-class Reading:
+class StreamReading:
     """One stream: the seconds until its first byte, and until the first event of each name.
 
     ``error`` is the reason if no answer came.
@@ -76,11 +76,11 @@ class StreamRun:
     """
 
     streams: int
-    readings: Sequence[Reading]
+    readings: Sequence[StreamReading]
     before: StreamLoad
     peak: StreamLoad
     after: StreamLoad
-    vanished: Sequence[Reading]
+    vanished: Sequence[StreamReading]
     stopped_seconds: float
     settled: StreamLoad
     statuses: dict[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class StreamRun:
         return (self.after.database_seconds - self.before.database_seconds) / self.streams * 1000
 
     @property
-    def readers_ms(self) -> float:
+    def reader_cpu_ms(self) -> float:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
     def percentiles(self, moment: str) -> Percentiles | None:
@@ -120,14 +120,14 @@ def measure_streams(
     collection = _create_collection()
     try:
         with (
-            slow_model(tokens, token_seconds) as model,
+            run_slow_model(tokens, token_seconds) as model,
             _run_web_server("" if quoted else model.url) as (process, port),
         ):
-            _read(port, ["How heavy is the MX-9901?"], 0.0)
+            _read_streams(port, ["How heavy is the MX-9901?"], 0.0)
             with _ServerMonitor(process.pid) as watch:
                 before = watch.measure_load()
-                readings = _read(port, _make_questions(streams), over_seconds)
-                peak, after = watch.peak(), watch.measure_load()
+                readings = _read_streams(port, _make_questions(streams), over_seconds)
+                peak, after = watch.find_peak_load(), watch.measure_load()
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
                 raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
@@ -139,37 +139,37 @@ def measure_streams(
             statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
         return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted)
     finally:
-        _remove(collection)
+        _delete_collection(collection)
 
 
 def _make_questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
-def _read(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds))
+def _read_streams(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamReading]:
+    return asyncio.run(read_all_streams(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[Reading]:
-    def enough(readings: Sequence[Reading]) -> bool:
+def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamReading]:
+    def have_all_begun(readings: Sequence[StreamReading]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
-    return asyncio.run(read_all(port, questions, SLUG, over_seconds=over_seconds, enough=enough))
+    return asyncio.run(read_all_streams(port, questions, SLUG, over_seconds=over_seconds, is_enough=have_all_begun))
 
 
-async def read_all(
+async def read_all_streams(
     port: int,
     questions: Sequence[str],
     collection: str,
     *,
     over_seconds: float = 0.0,
-    enough: Callable[[Sequence[Reading]], bool] = lambda readings: False,
-) -> list[Reading]:
+    is_enough: Callable[[Sequence[StreamReading]], bool] = lambda readings: False,
+) -> list[StreamReading]:
     """Read a stream for each question. They start one after another, within ``over_seconds``.
 
-    All readers disconnect when ``enough`` returns True, or after ten minutes.
+    All readers disconnect when ``is_enough`` returns True, or after ten minutes.
     """
-    readings = [Reading() for _ in questions]
+    readings = [StreamReading() for _ in questions]
     pause_seconds = over_seconds / max(1, len(questions))
 
     async def read(number: int) -> None:
@@ -178,7 +178,7 @@ async def read_all(
 
     tasks = [asyncio.create_task(read(number)) for number in range(len(questions))]
     deadline = time.monotonic() + READING_SECONDS
-    while not all(task.done() for task in tasks) and not enough(readings) and time.monotonic() < deadline:
+    while not all(task.done() for task in tasks) and not is_enough(readings) and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
     for task in tasks:
         task.cancel()
@@ -186,7 +186,7 @@ async def read_all(
     return readings
 
 
-async def _read_stream(port: int, asked: dict[str, str], reading: Reading) -> None:
+async def _read_stream(port: int, asked: dict[str, str], reading: StreamReading) -> None:
     body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
@@ -261,7 +261,7 @@ class _ServerMonitor:
                 time.process_time(),
             )
 
-    def peak(self) -> StreamLoad:
+    def find_peak_load(self) -> StreamLoad:
         loads = [*self._loads, self.measure_load()]
         return StreamLoad(
             max(load.memory_mib for load in loads),
@@ -324,7 +324,7 @@ def _run_web_server(model_url: str) -> Iterator[tuple[subprocess.Popen[bytes], i
         "NUM_PROXIES": "1",
         # With a model, all answers are written simultaneously. Quoted answers wait in the queue, which is long enough.
         **({"ANSWERS_AT_ONCE": "4096"} if model_url else {}),
-        **build_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
+        **build_site_environment(CALLER_SHARE=1.0, ANSWERS_WAITING=32 if model_url else 4096, QUERY_REFORMULATOR={}),
         "WEB_CONCURRENCY": str(settings.WEB_CONCURRENCY),
         "PGAPPNAME": SLUG,
     }
@@ -379,7 +379,7 @@ def _create_collection() -> Collection:
     return collection
 
 
-def _remove(collection: Collection) -> None:
+def _delete_collection(collection: Collection) -> None:
     Conversation.objects.filter(collection=collection).delete()
     Document.objects.filter(collection=collection).delete()
     collection.delete()

@@ -24,7 +24,7 @@ class TableQuestion:
 
 
 @dataclass(slots=True)
-class Tally:
+class TableQuestionCounts:
     """Counts over questions about tables.
 
     - ``stated``: a value was computed.
@@ -73,7 +73,7 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
     return not left
 
 
-def is_shown(table: ShownTable | None, expected: Sequence[str]) -> bool:
+def has_expected_values(table: ShownTable | None, expected: Sequence[str]) -> bool:
     """Return whether the table on the page shows all ``expected`` values.
 
     If the question filters rows, the number of matching rows also counts as a shown value.

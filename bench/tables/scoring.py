@@ -35,7 +35,7 @@ class TableScore:
     false: tuple[str, ...]
 
 
-def read_expected(path: Path) -> list[Rows]:
+def read_expected_tables(path: Path) -> list[Rows]:
     """Read the expected tables of a file from ``NAME.csv``, ``NAME.1.csv``, ``NAME.2.csv`` etc. in its folder."""
     files = [path.with_suffix(".csv")] + [path.with_suffix(f".{number}.csv") for number in range(1, 100)]
     tables: list[Rows] = []
@@ -62,7 +62,7 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
     right = cells = met = 0
     for table in expected:
         cells += sum(map(len, table))
-        scores = [count_right(table, other) for other in left]
+        scores = [count_right_cells(table, other) for other in left]
         best = max(range(len(left)), key=scores.__getitem__, default=None)
         if best is None:
             continue
@@ -78,7 +78,7 @@ def score_tables(name: str, expected: Sequence[Rows], found: Sequence[Rows]) -> 
     )
 
 
-def count_right(expected: Rows, found: Rows) -> int:
+def count_right_cells(expected: Rows, found: Rows) -> int:
     """Return how many cells of a table are in the right row and column.
 
     Rows are aligned in order, so a missing row costs only its own cells.

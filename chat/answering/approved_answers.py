@@ -45,7 +45,7 @@ STREAMED_CHARACTERS = 120
 _PIECE = re.compile(rf"(?s)(?:.{{{STREAMED_CHARACTERS},}}?\s+|.+$)")
 
 
-def read_approved_version(collections: Iterable[int]) -> list[Any]:
+def read_approved_answers_version(collections: Iterable[int]) -> list[Any]:
     """Return a value that changes when an approved answer of these collections is added, changed or withdrawn."""
     changed = ApprovedAnswer.objects.filter(collection__in=collections).aggregate(Max("updated_at"), Count("pk"))
     return [str(value) for value in changed.values()]

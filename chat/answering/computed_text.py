@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
-from chat.answering.checking.citations import quote_for_answer
+from chat.answering.checking.citations import escape_bracketed_numbers
 from retrieval.tables.names import format_column_name, split_name
 from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
@@ -60,7 +60,7 @@ def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
     if not text:
         return "–"
     if not _PLAIN.fullmatch(text):
-        return quote_for_answer(text) if is_markup else quote_for_answer(_escape(text))
+        return escape_bracketed_numbers(text) if is_markup else escape_bracketed_numbers(_escape(text))
     number = read_quantity(text)
     if is_share and number is not None:
         return f"{text} ({100 * number.value:.1f} %)"
@@ -85,13 +85,13 @@ class _Writer:
             case TableOperation.SUM | TableOperation.MEAN:
                 return [self._write_sentence(self._result.operation.value, ends=True, value=self._show_total())]
             case TableOperation.COMPARE:
-                return [self._compare()]
+                return [self._write_comparison()]
             case TableOperation.MOST | TableOperation.LEAST:
                 phrase = f"{'is_' if self._result.is_value else ''}{self._result.operation.value}"
                 return [self._write_sentence(phrase, ends=True)]
-        return self._look_up()
+        return self._write_found_values()
 
-    def _look_up(self) -> list[str]:
+    def _write_found_values(self) -> list[str]:
         result = self._result
         if len(result.rows) > 1:
             return [self._write_sentence("look_up_all" if result.targets else "count"), *self._write_table()]
@@ -121,10 +121,10 @@ class _Writer:
     def _write_record(self, row: ResultRow) -> str:
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
         shown = {at: f"{self._show_column(at)}: {self._show_cell(row, at)}" for at in filled}
-        asked = [f"{shown.pop(at)}{self._mark(row)}" for at in self._result.asked if at in shown]
-        return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._mark(row)}"])
+        asked = [f"{shown.pop(at)}{self._write_marker(row)}" for at in self._result.asked if at in shown]
+        return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._write_marker(row)}"])
 
-    def _compare(self) -> str:
+    def _write_comparison(self) -> str:
         (first, second), target = self._result.rows[:2], self._result.targets[0]
         numbers = [read_quantity(row.cells[target].text) for row in (first, second)]
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
@@ -132,9 +132,9 @@ class _Writer:
             "more" if is_more else "less",
             column=self._show_column(target),
             name=self._show_cell(first, 0),
-            value=f"{self._show_cell(first, target)}{self._mark(first)}",
+            value=f"{self._show_cell(first, target)}{self._write_marker(first)}",
             other=self._show_cell(second, 0),
-            less=f"{self._show_cell(second, target)}{self._mark(second)}",
+            less=f"{self._show_cell(second, target)}{self._write_marker(second)}",
         )
         return f"{text}."
 
@@ -157,7 +157,7 @@ class _Writer:
             known["column"] = self._show_column(result.targets[0])
         text = self._say(phrase, **(known | values))
         if ends:
-            return f"{text}{self._mark(result.rows[0]) if result.rows else ''}."
+            return f"{text}{self._write_marker(result.rows[0]) if result.rows else ''}."
         return f"{text}{':' if result.rows else '.'}"
 
     def _show_total(self) -> str:
@@ -173,7 +173,7 @@ class _Writer:
         shown = result.rows[: _MOST_EXAMPLES if result.is_ordered else MOST_ROWS]
         for row in shown:
             cells = [self._show_cell(row, at) for at in columns]
-            cells[-1] += self._mark(row)
+            cells[-1] += self._write_marker(row)
             lines.append(self._write_row(cells))
         if (further := result.matched - len(shown)) > 0:
             lines += ["", "…" + self._say("further", count=further)]
@@ -190,7 +190,7 @@ class _Writer:
     def _say(self, phrase: str, **values: object) -> str:
         return gettext(_PHRASES[phrase]).format(**values)
 
-    def _mark(self, row: ResultRow) -> str:
+    def _write_marker(self, row: ResultRow) -> str:
         marker = self._marker_of(row)
         return f" {marker}" if marker else ""
 

@@ -116,7 +116,7 @@ def estimate_evidence(
     }
     cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _find_cosine(each)) is not None}
     features = {"coverage": max(coverage.values())}
-    if any(_has_given_question(by_id.get(each.block.best.chunk_id)) for each in sources):
+    if any(_has_canonical_question_boost(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
     if calibration is None or not cosines:
         return Evidence(_compute_probability(features, WEIGHTS_OF_WORDS), features, True, {})
@@ -166,7 +166,7 @@ def _find_sources_in_other_language(question: str, sources: Sequence[ContextSour
     return frozenset(source.marker for source in sources if is_in_other_language(source, question))
 
 
-def _has_given_question(candidate: Candidate | None) -> bool:
+def _has_canonical_question_boost(candidate: Candidate | None) -> bool:
     return candidate is not None and any(each.name == GIVEN_QUESTION for each in candidate.boosts)
 
 
@@ -212,7 +212,7 @@ def _measure_coverage(question: str, source: ContextSource, candidate: Candidate
     return len(find_stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
 
 
-def list_best_units(source: ContextSource) -> list[QuotableUnit]:
+def list_units_of_best_chunk(source: ContextSource) -> list[QuotableUnit]:
     best = source.block.best
     return [unit for unit in find_quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
@@ -222,7 +222,7 @@ def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool 
 
     The result is None if the passage has none of these. With ``by_meaning``, vectors are compared if no words match.
     """
-    return find_nearest(question, list_best_units(source), by_meaning=by_meaning)
+    return find_nearest(question, list_units_of_best_chunk(source), by_meaning=by_meaning)
 
 
 def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from textwrap import dedent
 
-from chat.answering.checking.citations import find_code, quote_for_answer
+from chat.answering.checking.citations import escape_bracketed_numbers, find_code
 from chat.answering.excerpts import Excerpt, Span
 from chat.answering.units import QuotableUnit, convert_row, list_blocks
 from chat.types import ContextSource
@@ -45,11 +45,11 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
     """Return the excerpt as Markdown. If ``is_cited``, each contiguous part ends with the source's marker (``[1]``)."""
     pieces = list(_render_spans(excerpt))
     if excerpt.table_head:
-        pieces[0] = f"{quote_for_answer(excerpt.table_head)}\n{pieces[0]}"
+        pieces[0] = f"{escape_bracketed_numbers(excerpt.table_head)}\n{pieces[0]}"
     else:
         pieces = [_convert_headless_rows(piece) for piece in pieces]
     if excerpt.heading:
-        pieces[0] = f"**{quote_for_answer(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
+        pieces[0] = f"**{escape_bracketed_numbers(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
     if excerpt.goes_on:
         pieces[-1] = _add_ellipsis(pieces[-1].rstrip())
     marker = f"[{excerpt.source.marker}]" if is_cited else ""
@@ -131,7 +131,7 @@ def _render_prose(text: str) -> str:
         if code is not None:
             pieces.append(text[code.start : code.end])
             position = code.end
-    return quote_for_answer("".join(pieces).lstrip("\n"))
+    return escape_bracketed_numbers("".join(pieces).lstrip("\n"))
 
 
 def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chat.answering.checking.words import find_stems
-from chat.answering.units import QuotableUnit, SourceSection, UnitKind, find_sections
+from chat.answering.units import QuotableUnit, QuotableUnitKind, SourceSection, find_sections
 from chat.types import ContextSource
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import split_items
@@ -53,7 +53,7 @@ class Excerpt:
         )
 
 
-def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
+def build_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
     """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
 
     If ``is_card`` (the excerpt is not the answer itself), all sections of a short passage are shown.
@@ -68,7 +68,7 @@ def cut_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> 
             return _build_section_excerpt(question, unit, sections)
     else:
         at = section.index(unit.block)
-        first, last = _add_announced_blocks(unit.source, section, at, at)
+        first, last = _extend_to_announced_blocks(unit.source, section, at, at)
         if _measure_length(unit.source, section[first].start, section[last].end) > LONGEST_BLOCK:
             return _cut_block(unit)
         first, last = _grow_span(unit.source, section, first, last)
@@ -117,17 +117,19 @@ def _build_section_excerpt(question: str, unit: QuotableUnit, sections: Sequence
     return Excerpt(unit.source, spans, heading=sections[0].heading, goes_on=end > unit.source.block.end)
 
 
-def _add_announced_blocks(source: ContextSource, section: Sequence[Block], first: int, last: int) -> tuple[int, int]:
-    while first > 0 and _announces(source, section[first - 1]):
+def _extend_to_announced_blocks(
+    source: ContextSource, section: Sequence[Block], first: int, last: int
+) -> tuple[int, int]:
+    while first > 0 and _announces_next_block(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and (
-        _announces(source, section[last]) or _introduces(section[last], section[last + 1])
+        _announces_next_block(source, section[last]) or _introduces(section[last], section[last + 1])
     ):
         last += 1
     return first, last
 
 
-def _announces(source: ContextSource, block: Block) -> bool:
+def _announces_next_block(source: ContextSource, block: Block) -> bool:
     if block.kind is not BlockKind.PARAGRAPH:
         return read_text(source, block.start, block.end).rstrip(" \n*_").endswith(":")
     text = read_text(source, max(block.start, block.end - LONGEST_ANNOUNCEMENT), block.end)
@@ -153,9 +155,9 @@ def _grow_span(source: ContextSource, section: Sequence[Block], first: int, last
 def _cut_block(unit: QuotableUnit) -> Excerpt:
     content, offset = unit.source.block.content, unit.source.block.start
     block = unit.block.moved(-offset)
-    if unit.kind is UnitKind.CODE:
+    if unit.kind is QuotableUnitKind.CODE:
         return Excerpt(unit.source, ((unit.start, unit.end),), goes_on=True)
-    if unit.kind is UnitKind.SENTENCE:
+    if unit.kind is QuotableUnitKind.SENTENCE:
         found = split_sentences(content, max(0, block.start), min(len(content), block.end))
         pieces = [(start + offset, end + offset) for start, end, _break in found]
     else:
@@ -163,7 +165,7 @@ def _cut_block(unit: QuotableUnit) -> Excerpt:
     first = last = next((at for at, (start, end) in enumerate(pieces) if start <= unit.start < end), -1)
     if first < 0:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head, goes_on=True)
-    longest = LONGEST_ROWS if unit.kind is UnitKind.ROW else LONGEST_PROSE
+    longest = LONGEST_ROWS if unit.kind is QuotableUnitKind.ROW else LONGEST_PROSE
     while last + 1 < len(pieces) and pieces[last + 1][1] - pieces[first][0] <= longest:
         last += 1
     while first > 0 and pieces[last][1] - pieces[first - 1][0] <= longest:
@@ -174,7 +176,7 @@ def _cut_block(unit: QuotableUnit) -> Excerpt:
             last += 1
     spans = [(pieces[first][0], pieces[last][1])]
     lead_in = unit.block.lead_in
-    if unit.kind is UnitKind.ITEM and lead_in is not None and lead_in[0] >= offset and first > 0:
+    if unit.kind is QuotableUnitKind.ITEM and lead_in is not None and lead_in[0] >= offset and first > 0:
         spans.insert(0, lead_in)
     table_head = unit.table_head if first > 0 else ""
     return Excerpt(unit.source, tuple(spans), table_head=table_head, goes_on=last + 1 < len(pieces))

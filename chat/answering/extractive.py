@@ -15,7 +15,7 @@ from chat.answering.results import (
     build_whole_passage,
     count_alternatives,
 )
-from chat.answering.units import QuotableUnit, UnitKind
+from chat.answering.units import QuotableUnit, QuotableUnitKind
 from chat.exceptions import NoAnswer
 from chat.types import AlternativePassage, ContextSource, VerifiedCitation
 from core.tracing import span
@@ -60,7 +60,7 @@ def quote_documents(question: str, results: Sequence[ContextSource], evidence: E
     return Quotation(
         text,
         tuple(_build_citations(text, excerpt, unit)),
-        unit.kind is UnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
+        unit.kind is QuotableUnitKind.ROW or unit.block.kind is BlockKind.RECORDS,
         tuple(alternatives[:MOST_ALTERNATIVES]),
     )
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from chat.answering import writers
 from chat.answering.checking.citations import find_markers
 from chat.answering.prompts import RULES, estimate_tokens, quote_result
-from chat.answering.tool_calls import ASK_TABLES, FUNCTION, CallsOfRound, Unanswerable
+from chat.answering.tool_calls import ASK_TABLES, FUNCTION, FunctionCallCollector, Unanswerable
 from chat.models import LanguageModel, ModelTrial
 from core.encryption import SecretUnreadable
 from core.exceptions import ModelFailed
@@ -61,14 +61,14 @@ def run_model_trial(model: LanguageModel) -> ModelTrialResult:
     """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = ModelTrialResult()
     try:
-        async_to_sync(_answer)(_build_client(model), tried)
+        async_to_sync(_measure_answering)(_build_client(model), tried)
         tried.uses_functions = try_model(model)
     except ModelFailed as error:
         tried.error = str(error)
     return tried
 
 
-async def _answer(client: CompletionClient, tried: ModelTrialResult) -> None:
+async def _measure_answering(client: CompletionClient, tried: ModelTrialResult) -> None:
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -86,7 +86,7 @@ async def _answer(client: CompletionClient, tried: ModelTrialResult) -> None:
     tried.writes_markers = {marker.number for marker in find_markers(tried.text)} >= {1, 2}
 
 
-def uses_functions(name: str) -> bool:
+def can_call_functions(name: str) -> bool:
     """Return whether the model passed its trial, so that functions may be offered to it.
 
     If it was never tried, queue the trial and return False.
@@ -94,7 +94,9 @@ def uses_functions(name: str) -> bool:
     model = writers.list_language_models().get(name)
     if model is None:
         return False
-    trial, is_new = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
+    trial, is_new = ModelTrial.objects.get_or_create(
+        model=_format_endpoint(model), defaults={"tried_at": timezone.now()}
+    )
     # A trial without a result after this time lost its worker, and is started again.
     is_lost = trial.uses_functions is None and trial.tried_at < timezone.now() - LOST_AFTER
     if is_new or is_lost:
@@ -105,7 +107,7 @@ def uses_functions(name: str) -> bool:
 
 def try_model(model: LanguageModel) -> bool:
     """Try whether the model calls functions correctly, and store the result. Raises: ModelFailed."""
-    trial, _ = ModelTrial.objects.get_or_create(model=_name_endpoint(model), defaults={"tried_at": timezone.now()})
+    trial, _ = ModelTrial.objects.get_or_create(model=_format_endpoint(model), defaults={"tried_at": timezone.now()})
     try:
         passed = async_to_sync(_can_call_functions)(_build_client(model))
     except ModelFailed as error:
@@ -148,8 +150,10 @@ async def _can_call_functions(client: CompletionClient) -> bool:
     return "9" in said and not calls
 
 
-async def _complete(client: CompletionClient, messages: Sequence[Mapping[str, object]]) -> tuple[str, CallsOfRound]:
-    calls, machinery, said = CallsOfRound(), MachineryStream(), ""
+async def _complete(
+    client: CompletionClient, messages: Sequence[Mapping[str, object]]
+) -> tuple[str, FunctionCallCollector]:
+    calls, machinery, said = FunctionCallCollector(), MachineryStream(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:
         async for delta in received:
@@ -158,5 +162,5 @@ async def _complete(client: CompletionClient, messages: Sequence[Mapping[str, ob
     return (said + machinery.close()).strip(), calls
 
 
-def _name_endpoint(model: LanguageModel) -> str:
+def _format_endpoint(model: LanguageModel) -> str:
     return f"{model.model} at {model.base_url}"[:500]

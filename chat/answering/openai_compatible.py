@@ -15,9 +15,9 @@ from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose_prompt, estimate_tokens
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
-from chat.answering.tool_calls import ASK_TABLES, CallsOfRound
+from chat.answering.tool_calls import ASK_TABLES, FunctionCallCollector
 from chat.exceptions import NoAnswer
-from chat.types import AnswerDraft, AnswerToken, Usage, WithdrawnEvent
+from chat.types import AnswerDraft, AnswerToken, TokenUsage, WithdrawnEvent
 from core import deadline
 from core.breaker import Breaker
 from core.exceptions import ModelFailed
@@ -36,7 +36,7 @@ KEPT_SHARE, MOST_KEPT_SECONDS = 0.25, 5.0
 # A token has at most about this many characters. An answer with more characters than its tokens allow is cut off.
 CHARACTERS_PER_TOKEN = 16
 LARGEST_ANSWER_CHARACTERS = 100_000
-_NOTHING = Usage(0, 0)
+_NOTHING = TokenUsage(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class AnswerLimits:
     context_tokens: int = 16000
     prompt_tokens: int = 1500
 
-    def budget(self, taken_tokens: int = 0) -> int:
+    def compute_prompt_budget(self, taken_tokens: int = 0) -> int:
         """Return how many tokens a prompt may have, after ``taken_tokens`` for other texts."""
         answer_tokens = min(self.answer_tokens, self.context_tokens // 2)
         return max(1, min(self.prompt_tokens, self.context_tokens - answer_tokens) - taken_tokens)
@@ -98,7 +98,7 @@ class OpenAICompatibleGenerator:
             draft.question,
             sources,
             today=timezone.localdate(),
-            budget_tokens=limits.budget(taken_tokens),
+            budget_tokens=limits.compute_prompt_budget(taken_tokens),
             history=history,
             tables=tables.names if tables else (),
             may_refuse=self.may_refuse,
@@ -149,7 +149,7 @@ class OpenAICompatibleGenerator:
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
         """Yield the model's text. None means that all text before it was a thought, and must be removed."""
-        calls = None if dialogue is None else CallsOfRound()
+        calls = None if dialogue is None else FunctionCallCollector()
         said, spent = "", _NOTHING
         while True:
             gap = "\n\n" if said else ""
@@ -173,8 +173,8 @@ class OpenAICompatibleGenerator:
         known: Sequence[str],
         draft: AnswerDraft,
         ends_at: float,
-        spent: Usage,
-        calls: CallsOfRound | None,
+        spent: TokenUsage,
+        calls: FunctionCallCollector | None,
     ) -> AsyncGenerator[str | None, None]:
         """Yield the text of one reply, without reasoning and function calls. None means: remove all text before it.
 
@@ -238,16 +238,16 @@ class OpenAICompatibleGenerator:
         draft.has_machinery = draft.has_machinery or machinery.withheld
 
     def _build_usage(
-        self, prompt_tokens: int, completion_tokens: int, spent: Usage = _NOTHING, *, estimated: bool = False
-    ) -> Usage:
+        self, prompt_tokens: int, completion_tokens: int, spent: TokenUsage = _NOTHING, *, estimated: bool = False
+    ) -> TokenUsage:
         tokens = prompt_tokens + spent.prompt_tokens, completion_tokens + spent.completion_tokens
         cost = round(sum(map(mul, self._prices, tokens)) / 1_000_000, 6) if self._prices else None
-        return Usage(*tokens, cost, estimated or spent.estimated)
+        return TokenUsage(*tokens, cost, estimated or spent.estimated)
 
 
 def _build_token(output: AnswerStream, text: str) -> AnswerToken:
     begin = output.shown_length - len(text)
-    return AnswerToken(text, tuple(marker.moved(-begin) for marker in output.markers if marker.start >= begin))
+    return AnswerToken(text, tuple(marker.shift_by(-begin) for marker in output.markers if marker.start >= begin))
 
 
 def _ends_within_sentence(text: str) -> bool:

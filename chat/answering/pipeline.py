@@ -17,7 +17,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote_documents
 from chat.answering.greetings import answer_greeting
 from chat.answering.injection import RULE_NAMES, find_instruction
-from chat.answering.model_trial import uses_functions
+from chat.answering.model_trial import can_call_functions
 from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import locate_quotations
@@ -78,7 +78,7 @@ async def answer_question(
     - ``tried``: questions by chunk id. This search treats them as if curators had stored them with these passages.
     """
     # A given profile means that the search is measured, so approved answers are skipped.
-    if at_once := await in_thread(_answer_at_once, question, filters, history, use_approved=profile is None):
+    if at_once := await in_thread(_answer_without_search, question, filters, history, use_approved=profile is None):
         approved, completed = at_once
         if approved is not None:
             yield approved
@@ -127,7 +127,7 @@ async def answer_question(
         yield await in_thread(build_refusal, draft, evidence, filters)
 
 
-def _answer_at_once(
+def _answer_without_search(
     question: str, filters: SearchFilters, history: Sequence[Turn], *, use_approved: bool
 ) -> tuple[AnswerDraft | None, CompletedEvent] | None:
     """Return a draft and the answer if no search is needed; otherwise None.
@@ -222,7 +222,7 @@ async def _ask_model(
     generator: OpenAICompatibleGenerator, draft: AnswerDraft, filters: SearchFilters, history: Sequence[Turn]
 ) -> AsyncGenerator[AnswerEvent, None]:
     tables = await in_thread(find_tables, draft.question, filters, draft.sources)
-    if tables is not None and not await in_thread(uses_functions, generator.name):
+    if tables is not None and not await in_thread(can_call_functions, generator.name):
         tables = None
     text = ""
     markers: list[Marker] = []
@@ -235,7 +235,7 @@ async def _ask_model(
         if tables is not None and tables.sources != draft.sources:
             draft.sources = tables.sources
             yield draft
-        markers += [marker.moved(len(text)) for marker in token.markers or ()]
+        markers += [marker.shift_by(len(text)) for marker in token.markers or ()]
         text += token.text
         yield token
     verified = await in_thread(verify_citations, text, draft.sources, markers)

@@ -95,7 +95,7 @@ def compose_prompt(
     told = {"role": "system", "content": system}
     before = _find_dialogue(told, sources, history, budget_tokens)
     known = {source.marker for source in sources if _is_quoted(source, before)}
-    behind = [*filter(None, ["" if before else _quote_conversation(history), _name_tables(tables)]), asked]
+    behind = [*filter(None, ["" if before else _quote_conversation(history), _describe_tables(tables)]), asked]
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimate_tokens(system)
     room_bytes = int((budget_tokens - sum(map(estimate_tokens, behind))) * BYTES_PER_TOKEN)
     quotations = _quote_sources([source for source in sources if source.marker not in known], room_bytes)
@@ -233,7 +233,7 @@ def _shorten_answer(answer: str) -> str:
     return text[: end + 1] if len(text) > REMEMBERED_CHARACTERS and end > 0 else text[:REMEMBERED_CHARACTERS]
 
 
-def _name_tables(tables: Sequence[str]) -> str:
+def _describe_tables(tables: Sequence[str]) -> str:
     if not tables:
         return ""
     told = _quote_lines("\n".join(map(_join_lines, tables)))

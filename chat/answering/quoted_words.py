@@ -24,7 +24,7 @@ _FIND = """
 """
 
 
-class QuotedRow(Protocol):
+class RowWithQuote(Protocol):
     """Protocol of rows with a quote. ``text_version`` is the document version that last contained it, or empty."""
 
     document_id: int | None
@@ -46,7 +46,7 @@ class FoundQuote:
     has_same_words: bool = False
 
 
-def find_quotes(quoted: Sequence[QuotedRow]) -> list[FoundQuote]:
+def find_current_quotes(quoted: Sequence[RowWithQuote]) -> list[FoundQuote]:
     """Return for each quote whether the current text of its document contains it. This takes at most one query."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:
@@ -102,11 +102,11 @@ class SimilarText:
         return self.start + len(self.text)
 
 
-class QuotedInSection(QuotedRow, Protocol):
+class RowWithQuoteAndSection(RowWithQuote, Protocol):
     section: str
 
 
-def find_similar_texts(quoted: Sequence[QuotedInSection]) -> list[SimilarText | None]:
+def find_similar_texts(quoted: Sequence[RowWithQuoteAndSection]) -> list[SimilarText | None]:
     """Return for each quote the most similar words in the current text of its document; None if there are none.
 
     This takes at most one query.

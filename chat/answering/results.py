@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chat.answering.checking.words import find_stem_set
-from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_best_units
+from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_units_of_best_chunk
 from chat.answering.excerpt_markdown import render_excerpt
-from chat.answering.excerpts import Excerpt, cut_excerpt
+from chat.answering.excerpts import Excerpt, build_excerpt
 from chat.answering.units import QuotableUnit, find_sections
 from chat.types import AlternativePassage, ContextSource
 from retrieval.text.markup import strip_markup
@@ -67,7 +67,7 @@ def build_excerpts(
         unit = find_nearest_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
-        excerpt = cut_excerpt(question, unit, is_card=bool(shown) or not is_answered)
+        excerpt = build_excerpt(question, unit, is_card=bool(shown) or not is_answered)
         words = " ".join(_WORD.findall(render_excerpt(excerpt, is_cited=False)))
         if any(words in each for each in told):
             continue
@@ -82,7 +82,7 @@ def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage |
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
     if shown >= SHOWN_SHARE * (best.end - best.start):
         return None
-    hidden = [unit for unit in list_best_units(excerpt.source) if not excerpt.shows(unit)]
+    hidden = [unit for unit in list_units_of_best_chunk(excerpt.source) if not excerpt.shows(unit)]
     unit = find_nearest(question, hidden, by_meaning=False)
     return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 

@@ -34,7 +34,7 @@ def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource
     rows = build_unranked_blocks(passages.values())
     cited = {passage.chunk_id for block in rows for passage in block.passages}
     others = [source.block for source in sources if source.block.best.chunk_id not in cited]
-    return number_blocks([*rows, *others])
+    return build_numbered_sources([*rows, *others])
 
 
 def find_rows_named_in_question(
@@ -99,7 +99,7 @@ class TablesOfQuestion:
         self._language = language
         self._passages = [passage for source in sources for passage in source.block.passages]
 
-    async def ask(self, question: str) -> TableReply | None:
+    async def compute_answer(self, question: str) -> TableReply | None:
         """Compute the answer to a question over the tables; None if the question is unclear.
 
         Raises: TablesUnavailable.
@@ -162,7 +162,10 @@ def find_sources(
             blocks=profile.settings.context_blocks,
         )
         annotate(blocks=len(context.blocks))
-    sources, results = number_blocks(context.blocks), number_blocks(build_result_blocks(result.hits, context))
+    sources, results = (
+        build_numbered_sources(context.blocks),
+        build_numbered_sources(build_result_blocks(result.hits, context)),
+    )
     searched = result.trace.query
     with span("tables"):
         found = [hit.passage for hit in result.hits]
@@ -187,5 +190,5 @@ def find_sources(
     )
 
 
-def number_blocks(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
+def build_numbered_sources(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:
     return tuple(ContextSource(marker, block) for marker, block in enumerate(blocks, start=1))

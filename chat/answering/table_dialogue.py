@@ -7,7 +7,7 @@ import time
 from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import estimate_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
-from chat.answering.tool_calls import ASK_TABLES, Call, CallsOfRound, DialogueMessage, Unanswerable
+from chat.answering.tool_calls import ASK_TABLES, Call, DialogueMessage, FunctionCallCollector, Unanswerable
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
@@ -30,7 +30,7 @@ class TableDialogue:
         self._room_tokens = room_tokens
         self.ends_at = ends_at
 
-    async def run(self, said: str, calls: CallsOfRound) -> list[DialogueMessage]:
+    async def run(self, said: str, calls: FunctionCallCollector) -> list[DialogueMessage]:
         """Run the model's ``calls``, and return the messages to add to the prompt.
 
         The first message repeats the model's reply: its text ``said`` and the calls. Each of the others has the result
@@ -50,7 +50,7 @@ class TableDialogue:
             if self._room_tokens < FEWEST_RESULT_TOKENS:
                 raise Unanswerable("There is no room for further results: answer from what is known.")
             async with asyncio.timeout(max(0.0, self.ends_at - time.monotonic())):
-                found = await self._tables.ask(question)
+                found = await self._tables.compute_answer(question)
             if found is None:
                 raise Unanswerable("No table answers this with confidence: nothing was computed.")
         except (Unanswerable, TablesUnavailable) as error:

@@ -47,21 +47,21 @@ LONGEST_ARGUMENTS = 2000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class SentFunction(TypedDict):
+class FunctionCallPayload(TypedDict):
     name: str
     arguments: str
 
 
-class SentCall(TypedDict):
+class ToolCallPayload(TypedDict):
     id: str
     type: Literal["function"]
-    function: SentFunction
+    function: FunctionCallPayload
 
 
 class DialogueMessage(TypedDict):
     role: Literal["assistant", "tool"]
     content: str
-    tool_calls: NotRequired[list[SentCall]]
+    tool_calls: NotRequired[list[ToolCallPayload]]
     tool_call_id: NotRequired[str]
 
 
@@ -88,13 +88,13 @@ class Call:
             raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
-    def to_openai_format(self) -> SentCall:
+    def to_openai_format(self) -> ToolCallPayload:
         known = self.arguments if _parse_object(self.arguments) is not None else "{}"
         name = self.name if _NAME.fullmatch(self.name) else "unknown"
         return {"id": self.id, "type": "function", "function": {"name": name, "arguments": known}}
 
 
-class CallsOfRound:
+class FunctionCallCollector:
     """Collects a model's function calls from the pieces of one reply, at most MOST_CALLS."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ _WORD = re.compile(r"[^\W_]+")
 _CONTENTS = re.compile(r"(?:[-*+\d.)|,;\s]*+\[[^\]\n]++\]\((?![a-z][a-z\d+.-]*:|//)[^)\s]*+\))++[|\s]*+", re.IGNORECASE)
 
 
-class UnitKind(StrEnum):
+class QuotableUnitKind(StrEnum):
     SENTENCE = "sentence"
     ITEM = "item"
     ROW = "row"
@@ -52,7 +52,7 @@ class QuotableUnit:
     start: int
     end: int
     text: str
-    kind: UnitKind
+    kind: QuotableUnitKind
     heading: str
     block: Block
     section: SourceSection
@@ -103,7 +103,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     content, offset = source.block.content, source.block.start
     for section in find_sections(source):
         for block in section.blocks:
-            for start, end, kind, table_head in _cut_block(content, block.moved(-offset)):
+            for start, end, kind, table_head in _split_block_into_units(content, block.moved(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
                     len(_WORD.findall(spell_out_symbols(strip_markup(text)))) < 2
@@ -143,22 +143,22 @@ def _find_level(source: ContextSource, heading_start: int | None) -> int | None:
     return next((len(each.heading_path) for each in context.passages if each.start == heading_start), None)
 
 
-def _cut_block(content: str, block: Block) -> Iterator[tuple[int, int, UnitKind, str]]:
+def _split_block_into_units(content: str, block: Block) -> Iterator[tuple[int, int, QuotableUnitKind, str]]:
     first, last = max(0, block.start), min(len(content), block.end)
     if block.lead_in is not None and block.lead_in[0] >= first:
         start, first = block.lead_in[0], min(max(first, block.lead_in[1]), last)
         # A question in an FAQ is not quoted: it is the heading of its answer.
         if block.kind is not BlockKind.QUESTION:
-            yield start, first, UnitKind.SENTENCE, ""
+            yield start, first, QuotableUnitKind.SENTENCE, ""
     if block.kind is BlockKind.CODE:
         while first < last and content[first] == "\n":
             first += 1
-        yield first, last, UnitKind.CODE, ""
+        yield first, last, QuotableUnitKind.CODE, ""
     elif block.kind in (BlockKind.PARAGRAPH, BlockKind.QUESTION):
         for start, end, _break in split_sentences(content, first, last):
-            yield start, end, UnitKind.SENTENCE, ""
+            yield start, end, QuotableUnitKind.SENTENCE, ""
     else:
-        kind = UnitKind.ITEM if block.kind in (BlockKind.LIST, BlockKind.STEPS) else UnitKind.ROW
+        kind = QuotableUnitKind.ITEM if block.kind in (BlockKind.LIST, BlockKind.STEPS) else QuotableUnitKind.ROW
         head = find_table_head(content, block)
         for start, end in split_items(content, block):
             yield start, end, kind, head

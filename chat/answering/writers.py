@@ -31,7 +31,7 @@ def list_language_models(user: AnyUser | None = None) -> dict[str, LanguageModel
         open_rows = LanguageModel.objects.filter(Q(groups=None) | Q(groups__in=groups))
         open_ids = set(open_rows.values_list("pk", flat=True))
         rows = [row for row in rows if row.pk in open_ids]
-    built_in = _build_built_in()
+    built_in = _build_built_in_model()
     if built_in is not None and built_in.name not in names:
         rows.append(built_in)
     rows.sort(key=lambda row: (not row.is_default, row.pk is not None, row.name))
@@ -96,7 +96,7 @@ def _build_generator(
     return OpenAICompatibleGenerator(endpoint, limits, prices, name=name, may_refuse=may_refuse)
 
 
-def _build_built_in() -> LanguageModel | None:
+def _build_built_in_model() -> LanguageModel | None:
     if not (settings.OPENAI_BASE_URL and settings.OPENAI_MODEL):
         return None
     row = LanguageModel(
@@ -111,9 +111,9 @@ def _build_built_in() -> LanguageModel | None:
     return row
 
 
-def _forget(setting: str, **_: Any) -> None:
+def _clear_generator_cache(setting: str, **_: Any) -> None:
     if setting.startswith(("OPENAI_", "CHAT_MODEL_")):
         _build_generator.cache_clear()
 
 
-setting_changed.connect(_forget)
+setting_changed.connect(_clear_generator_cache)

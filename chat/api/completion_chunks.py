@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
 from chat.answering.checking.citations import MARKER, Marker, find_markers
-from chat.api.completion_responses import ChatCompletion, _name_ending, number_in_order, renumber_text
+from chat.api.completion_responses import ChatCompletion, _choose_finish_reason, renumber_citations, renumber_text
 from chat.api.event_streams import release_connection
 from chat.api.openai_errors import describe_error
 from chat.api.openai_types import DeltaBody
@@ -49,7 +49,7 @@ async def stream_chunks(
                     before, written = len(written), written + event.payload["text"]
                     placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
                     if "markers" not in event.payload:
-                        placed = [each.moved(-before) for each in find_markers(written) if each.start >= before]
+                        placed = [each.shift_by(-before) for each in find_markers(written) if each.start >= before]
                     text, _ = renumber_text(event.payload["text"], placed, numbers)
                     streamed += text
                     yield _encode_chunk(completion.build_chunk({"content": text}, beside))
@@ -61,13 +61,13 @@ async def stream_chunks(
                 case "completed":
                     if not event.payload["answer"].startswith(written.strip()):
                         numbers.clear()
-                    answer, sources = number_in_order(event.payload, sources, numbers)
+                    answer, sources = renumber_citations(event.payload, sources, numbers)
                     if rest := _find_missing_text(completion.build_content(answer), streamed):
                         yield _encode_chunk(completion.build_chunk({"content": rest}, beside))
                     answered = {**completion.build_extra_fields(answer, sources), **beside}
                     cited = completion.build_citations(answer)
                     delta: DeltaBody = {"annotations": cited["annotations"], "citations": cited["citations"]}
-                    yield _encode_chunk(completion.build_chunk(delta, answered, _name_ending(answer)))
+                    yield _encode_chunk(completion.build_chunk(delta, answered, _choose_finish_reason(answer)))
                     if include_usage:
                         yield _encode_chunk(
                             {

@@ -171,7 +171,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
         ]
         return {**attrs, "question": spoken[-1]["content"], "history": tuple(history[-MOST_TURNS:])}
 
-    def list_ignored(self) -> list[str]:
+    def list_ignored_fields(self) -> list[str]:
         sent = sorted(name for name in self.ignored_fields if self.initial_data.get(name) is not None)
         instructed = any(message["role"] in _INSTRUCTING_ROLES for message in self.validated_data["messages"])
         return [*(["messages.system"] if instructed else []), *sent]

@@ -15,9 +15,9 @@ from chat.api.openai_types import (
     CitedPart,
     CompletionBody,
     CompletionChoice,
+    CompletionEnvelope,
     CompletionUsage,
     DeltaBody,
-    Envelope,
     MessageBody,
     UrlCitation,
 )
@@ -70,7 +70,7 @@ class ChatCompletion:
     lists_sources: bool = False
 
     def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
-        answer, sources = number_in_order(answer, sources, {})
+        answer, sources = renumber_citations(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
             "content": self.build_content(answer),
@@ -80,7 +80,7 @@ class ChatCompletion:
         choice: CompletionChoice = {
             "index": 0,
             "message": message,
-            "finish_reason": _name_ending(answer),
+            "finish_reason": _choose_finish_reason(answer),
             "logprobs": None,
         }
         return {
@@ -123,7 +123,7 @@ class ChatCompletion:
             "total_tokens": prompt + completion,
         }
 
-    def _build_envelope(self, kind: str) -> Envelope:
+    def _build_envelope(self, kind: str) -> CompletionEnvelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
     def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> AskResponseFields:
@@ -157,7 +157,7 @@ class ChatCompletion:
         return {"annotations": annotations, "citations": answer["citations"]}
 
 
-def _name_ending(answer: CompletedPayload) -> Ending:
+def _choose_finish_reason(answer: CompletedPayload) -> Ending:
     return "length" if answer["cut_off"] else "stop"
 
 
@@ -179,7 +179,7 @@ def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int])
     return written, moved
 
 
-def number_in_order(
+def renumber_citations(
     answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
@@ -194,7 +194,7 @@ def number_in_order(
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)
 
-    def shift(at: int) -> int:
+    def shift_position(at: int) -> int:
         return at + next(by for end, by in reversed(moved) if end <= at)
 
     def renumber(marker: int) -> int:
@@ -203,8 +203,8 @@ def number_in_order(
     statements: list[StatementPayload] = [
         {
             **each,
-            "start": shift(each["start"]),
-            "end": shift(each["end"]),
+            "start": shift_position(each["start"]),
+            "end": shift_position(each["end"]),
             "markers": [renumber(marker) for marker in each["markers"]],
             "best": {**best, "marker": renumber(best["marker"])} if (best := each["best"]) else None,
         }
@@ -214,10 +214,10 @@ def number_in_order(
         {
             **cited,
             "marker": renumber(cited["marker"]),
-            "marker_start": shift(cited["marker_start"]),
-            "marker_end": shift(cited["marker_end"]),
-            "marked_start": None if cited["marked_start"] is None else shift(cited["marked_start"]),
-            "marked_end": None if cited["marked_end"] is None else shift(cited["marked_end"]),
+            "marker_start": shift_position(cited["marker_start"]),
+            "marker_end": shift_position(cited["marker_end"]),
+            "marked_start": None if cited["marked_start"] is None else shift_position(cited["marked_start"]),
+            "marked_end": None if cited["marked_end"] is None else shift_position(cited["marked_end"]),
         }
         for cited in answer["citations"]
     ]

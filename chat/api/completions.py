@@ -18,7 +18,7 @@ from chat.answering.writers import list_choosable_models
 from chat.api.completion_chunks import _remove_all_markers, stream_chunks
 from chat.api.completion_requests import MOST_TURNS, CompletionRequestSerializer, _clean_text
 from chat.api.completion_responses import ChatCompletion, CompletionSerializer
-from chat.api.endpoints import begin_answer, finish_answer
+from chat.api.endpoints import begin_answer, wait_for_answer
 from chat.api.openai import ALL, OpenAIView, describe_embedder, list_models
 from chat.api.openai_errors import ModelNotFound
 from chat.models import Answer, Conversation
@@ -75,7 +75,7 @@ class CompletionsView(OpenAIView):
             model=model,
             question=answer.question,
             site=request.build_absolute_uri("/").rstrip("/"),
-            ignored=body.list_ignored(),
+            ignored=body.list_ignored_fields(),
             lists_sources=getattr(request.auth, "lists_sources", False) if listed is None else listed,
         )
         if fields.get("stream"):
@@ -83,7 +83,7 @@ class CompletionsView(OpenAIView):
             return sse.build_event_response(
                 stream_chunks(answer.pk, request.user, completion, include_usage=include_usage)
             )
-        answer = finish_answer(answer, request.user)
+        answer = wait_for_answer(answer, request.user)
         return Response(
             completion.build_completion(
                 payloads.build_completed_payload(answer, answer.citations.all()), answer.sources

@@ -27,7 +27,7 @@ from chat.api.serializers import (
 from chat.conversations import rights
 from chat.conversations.listing import search_conversations
 from chat.conversations.rights import (
-    find_readable,
+    find_readable_answer,
     get_visitor,
     list_own_answers,
     list_own_conversations,
@@ -138,7 +138,7 @@ class AskView(AskersView):
         if asked["stream"]:
             response: HttpResponseBase = event_stream(answer, request)
         else:
-            answer = finish_answer(answer, request.user)
+            answer = wait_for_answer(answer, request.user)
             response = Response(payloads.build_completed_payload(answer, answer.citations.all()))
         response["Answer-Id"], response["Conversation-Id"] = str(answer.pk), str(answer.conversation_id)
         return response
@@ -176,7 +176,7 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
         raise ValidationError({error.field: [str(error)]}) from error
 
 
-def finish_answer(answer: Answer, user: AnyUser) -> Answer:
+def wait_for_answer(answer: Answer, user: AnyUser) -> Answer:
     """Wait until the answer is written, and return it. The writing stops if the caller disconnects.
 
     Raises: Unavailable with the error of a failed answer; InsufficientStorage; PermissionDenied if ``user`` lost the
@@ -184,7 +184,7 @@ def finish_answer(answer: Answer, user: AnyUser) -> Answer:
     """
     if not connection.in_atomic_block:
         connection.close()
-    last = async_to_sync(streams.finish_answer)(answer.pk)
+    last = async_to_sync(streams.complete_answer)(answer.pk)
     if last.payload.get("code") == saving.DISK_FULL:
         raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()
@@ -199,7 +199,7 @@ class AnswerView(AskersView):
     @extend_schema(responses=SavedAnswerSerializer)
     def get(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Return an earlier answer by the caller, and whether it is complete."""
-        answer = find_readable(request._request, answer_id, of_nobody=True)
+        answer = find_readable_answer(request._request, answer_id, of_nobody=True)
         return Response(serialize_saved_answers([answer], request.user)[0])
 
 
@@ -224,10 +224,10 @@ class AnswerStreamView(AskersView):
             if event_id and not EVENT_ID.fullmatch(event_id):
                 raise ValidationError({name: ["This is not the id of an event, such as 1-12."]})
         after = named["after"] or named["Last-Event-ID"] or ""
-        return event_stream(find_readable(request._request, answer_id, of_nobody=True), request, after)
+        return event_stream(find_readable_answer(request._request, answer_id, of_nobody=True), request, after)
 
 
-class StopView(AskersView):
+class StopAnswerView(AskersView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, answer_id: uuid.UUID) -> Response:
         """Stop the writing of an answer; the text so far is kept. A finished answer does not change."""

@@ -24,7 +24,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException, NotFound, ParseError, PermissionDenied, ValidationError
 from rest_framework.request import Request
 
-from chat.api.endpoints import AskersView, begin_requested_answer, finish_answer
+from chat.api.endpoints import AskersView, begin_requested_answer, wait_for_answer
 from chat.api.openai_errors import BROKEN
 from chat.models import Answer
 from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayload
@@ -291,18 +291,18 @@ def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
 
 def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
     _asked, answer = begin_requested_answer(request, arguments)
-    answer = finish_answer(answer, request.user)
+    answer = wait_for_answer(answer, request.user)
     told = payloads.build_completed_payload(answer, answer.citations.all())
 
-    def build_address(place: CitationPayload | AlternativePayload) -> str:
+    def build_citation_address(place: CitationPayload | AlternativePayload) -> str:
         return _build_passage_address(request, place["document"]["id"], place["start"], place["end"])
 
     return {
         "answer": told["answer"],
         "refused": told["refused"],
-        "citations": [{**cited, "url": build_address(cited)} for cited in told["citations"]],
+        "citations": [{**cited, "url": build_citation_address(cited)} for cited in told["citations"]],
         "state": told["state"],
-        "alternatives": [{**other, "url": build_address(other)} for other in told["alternatives"]],
+        "alternatives": [{**other, "url": build_citation_address(other)} for other in told["alternatives"]],
         "notice": told["notice"],
         "approved": told["approved"],
         "conversation": told["conversation"],

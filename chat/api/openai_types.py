@@ -105,7 +105,7 @@ class ChunkChoice(_Choice):
     delta: DeltaBody
 
 
-class Envelope(TypedDict):
+class CompletionEnvelope(TypedDict):
     id: str
     object: str
     created: int
@@ -120,10 +120,10 @@ class AskResponseFields(AnswerPayload):
     ignored: list[str]
 
 
-class CompletionBody(Envelope, AskResponseFields):
+class CompletionBody(CompletionEnvelope, AskResponseFields):
     choices: list[CompletionChoice]
     usage: CompletionUsage
 
 
-class ChunkBody(Envelope):
+class ChunkBody(CompletionEnvelope):
     choices: list[ChunkChoice]

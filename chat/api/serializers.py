@@ -226,7 +226,7 @@ class ConversationWithAnswersSerializer(ConversationSerializer):
 def serialize_saved_answers(answers: Iterable[Answer], user: AnyUser) -> list[dict[str, object]]:
     """Return the answers as JSON. An answer that the user may not read has only its question and status."""
     listed = list(answers)
-    withheld = rights.find_withheld(user, listed)
+    withheld = rights.find_withheld_answers(user, listed)
     return [_serialize_saved_answer(answer, is_withheld=answer.pk in withheld) for answer in listed]
 
 

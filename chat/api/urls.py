@@ -5,7 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from chat.api.completions import CompletionsView
 from chat.api.embeddings import EmbeddingsView
-from chat.api.endpoints import AnswerStreamView, AnswerView, AskView, ConversationViewSet, FeedbackView, StopView
+from chat.api.endpoints import AnswerStreamView, AnswerView, AskView, ConversationViewSet, FeedbackView, StopAnswerView
 from chat.api.openai import ModelsView, ModelView, NotOfferedView
 
 router = SimpleRouter(use_regex_path=False)
@@ -16,7 +16,7 @@ urlpatterns = [
     path("ask/", AskView.as_view(), name="ask"),
     path("answers/<uuid:answer_id>/", AnswerView.as_view(), name="answer"),
     path("answers/<uuid:answer_id>/stream/", AnswerStreamView.as_view(), name="answer_stream"),
-    path("answers/<uuid:answer_id>/stop/", StopView.as_view(), name="stop"),
+    path("answers/<uuid:answer_id>/stop/", StopAnswerView.as_view(), name="stop"),
     path("answers/<uuid:answer_id>/feedback/", FeedbackView.as_view(), name="feedback"),
     path("", include(router.urls)),
 ]

@@ -47,7 +47,7 @@ def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
     return frozenset(rows.values_list("answer", flat=True))
 
 
-def may_follow(user: AnyUser, answer: Answer) -> bool:
+def may_follow_answer(user: AnyUser, answer: Answer) -> bool:
     """Return whether the user may read the answer now, in a conversation of the user or by a shared link."""
     conversation = answer.conversation
     if not is_active(user):
@@ -95,7 +95,7 @@ def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
     """
     rows = list(FollowedAnswer.objects.filter(user=user).select_related("answer__conversation"))
     own = [row.answer for row in rows if row.answer.conversation.owner_id == user.pk]
-    readable = {answer.pk for answer in own} - rights.find_withheld(user, own)
+    readable = {answer.pk for answer in own} - rights.find_withheld_answers(user, own)
     others = (row.answer for row in rows if row.answer.conversation.owner_id != user.pk)
-    readable |= {answer.pk for answer in others if may_follow(user, answer)}
+    readable |= {answer.pk for answer in others if may_follow_answer(user, answer)}
     return [(row, row.answer_id in readable) for row in rows]

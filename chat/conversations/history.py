@@ -29,9 +29,9 @@ def list_turns_before(answer: Answer, viewer: AnyUser | None = None) -> tuple[Tu
         return tuple(Turn(turn["question"], turn["answer"]) for turn in answer.history[-REMEMBERED_TURNS:])
     earlier = answer.list_earlier(REMEMBERED_TURNS, _TURN_FIELDS)
     prefetch_related_objects(earlier, "citations")
-    withheld = rights.find_withheld(answer.asker, earlier)
+    withheld = rights.find_withheld_answers(answer.asker, earlier)
     if viewer is not None:
-        withheld |= rights.find_withheld(viewer, earlier)
+        withheld |= rights.find_withheld_answers(viewer, earlier)
     return tuple(
         Turn(turn.question)
         if turn.refused or turn.pk in withheld
@@ -59,7 +59,7 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 def store_sources_behind(answer: Answer) -> None:
     """Store the ids of all collections and documents from which the answer's text may contain words."""
-    documents = rights.list_documents(answer.quoted_places)
+    documents = rights.list_document_ids(answer.quoted_places)
     collections = rights.find_collections(documents)
     if answer.choices:
         searched = rights.list_readable_collections(answer.asker)

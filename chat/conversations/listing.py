@@ -19,7 +19,7 @@ _LONGEST_WORD = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ConversationListing:
     """A user's conversations in the sidebar, grouped under headings such as "Today".
 
     ``more`` is how many "Show more" adds; 0 if all are shown.
@@ -31,19 +31,21 @@ class Listing:
     wanted: str = ""
 
 
-def list_newest(conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE) -> Listing:
+def list_newest(
+    conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE
+) -> ConversationListing:
     limit = min(max(limit, PAGE), MOST_SHOWN)
     newest = list(search_conversations(conversations, user, wanted)[: limit + 1])
     more = limit + PAGE if len(newest) > limit and limit < MOST_SHOWN else 0
-    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _name_age))
-    return Listing(groups, len(newest[:limit]), more, wanted)
+    groups = tuple((heading, tuple(found)) for heading, found in groupby(newest[:limit], _describe_age))
+    return ConversationListing(groups, len(newest[:limit]), more, wanted)
 
 
 def search_conversations(conversations: ConversationQuerySet, user: AnyUser, wanted: str) -> ConversationQuerySet:
     """Return the conversations that contain every word of ``wanted`` in the title, a question or a readable answer."""
     words = wanted.replace("\0", " ").split()[:_MOST_WORDS]
     may_read = Q()
-    if words and (closed := rights.build_closed_condition(user)) is not None:
+    if words and (closed := rights.build_unreadable_condition(user)) is not None:
         may_read = ~closed
     for word in (word[:_LONGEST_WORD] for word in words):
         answers = Answer.objects.filter(conversation=OuterRef("pk"))
@@ -52,6 +54,6 @@ def search_conversations(conversations: ConversationQuerySet, user: AnyUser, wan
     return conversations
 
 
-def _name_age(conversation: Conversation) -> str:
+def _describe_age(conversation: Conversation) -> str:
     days = (timezone.localdate() - timezone.localdate(conversation.updated_at)).days
     return _("Today") if days < 1 else _("Last seven days") if days < 7 else _("Earlier")

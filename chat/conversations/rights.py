@@ -56,7 +56,7 @@ class Rights:
     reads_all: bool
     reads_deleted: bool
 
-    def allow_collections(self, collections: Iterable[int]) -> bool:
+    def may_read_collections(self, collections: Iterable[int]) -> bool:
         return self.reads_deleted or self.collections.issuperset(collections)
 
     def find_hidden_documents(self, documents: Iterable[int]) -> frozenset[int]:
@@ -84,7 +84,7 @@ def find_collections(documents: Iterable[int]) -> frozenset[int]:
     return frozenset(found.get(document, UNKNOWN_COLLECTION) for document in wanted)
 
 
-def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def find_withheld_answers(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Return the ids of the ``answers`` that contain text from a collection or document the user may not read."""
     listed = list(answers)
     if not listed:
@@ -95,14 +95,14 @@ def find_withheld(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UU
     return frozenset(
         answer.pk
         for answer in listed
-        if not rights.allow_collections(answer.source_collections)
+        if not rights.may_read_collections(answer.source_collections)
         or not hidden.isdisjoint(documents[answer.pk])
         or (answer.choices and answer.narrowing_key != hash_reader_rights(answer.source_collections, user))
     )
 
 
 def is_withheld(user: AnyUser, answer: Answer) -> bool:
-    return bool(find_withheld(user, [answer]))
+    return bool(find_withheld_answers(user, [answer]))
 
 
 def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
@@ -115,12 +115,12 @@ def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
     return hash_restrictions(behind, find_readers(behind, user))
 
 
-def list_documents(places: Iterable[PlacePayload]) -> frozenset[int]:
+def list_document_ids(places: Iterable[PlacePayload]) -> frozenset[int]:
     return frozenset(place["document"]["id"] for place in places)
 
 
 def find_documents_behind(answer: Answer) -> frozenset[int]:
-    return frozenset(answer.source_documents) | list_documents(answer.quoted_places)
+    return frozenset(answer.source_documents) | list_document_ids(answer.quoted_places)
 
 
 def explain_answer_access(user: AnyUser, answer: Answer) -> Reason:
@@ -146,7 +146,7 @@ def explain_answer_access(user: AnyUser, answer: Answer) -> Reason:
     return Reason(True, _("The account may view the answers of others, and read all documents that this one uses."))
 
 
-def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
+def build_unreadable_condition(user: AnyUser, path: str = "") -> Q | None:
     """Return a condition for the answers that ``user`` may not read; None if the user may read all.
 
     ``path`` is the lookup from the queried model to the answer, such as ``answer__``.
@@ -168,12 +168,12 @@ def build_closed_condition(user: AnyUser, path: str = "") -> Q | None:
 
 
 def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
-    closed = build_closed_condition(user)
+    closed = build_unreadable_condition(user)
     return answers if closed is None else answers.exclude(closed)
 
 
 def filter_open_conversations(user: AnyUser, conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    closed = build_closed_condition(user)
+    closed = build_unreadable_condition(user)
     if closed is None:
         return conversations
     return conversations.exclude(Exists(Answer.objects.filter(closed, conversation=OuterRef("pk"))))
@@ -224,13 +224,13 @@ def list_readable_answers(request: HttpRequest) -> QuerySet[Answer]:
     """Return the caller's answers, and the answers of other users that the caller may read."""
     if not may_read_all_answers(request.user):
         return list_own_answers(request)
-    closed = build_closed_condition(request.user)
+    closed = build_unreadable_condition(request.user)
     return (
         Answer.objects.all() if closed is None else Answer.objects.filter(Q(conversation__owner=request.user) | ~closed)
     )
 
 
-def find_readable(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
+def find_readable_answer(request: HttpRequest, answer_id: uuid.UUID, *, of_nobody: bool = False) -> Answer:
     """Return an answer that the caller may read, and record access to another user's answer. Raises: Http404.
 
     If ``of_nobody``, answers without an owner are included.

@@ -69,5 +69,5 @@ def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> froze
     behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}
     found = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*behind.values()))
     readable = set(found.values_list("pk", flat=True))
-    closed = rights.find_withheld(user, listed)
+    closed = rights.find_withheld_answers(user, listed)
     return closed | {pk for pk, documents in behind.items() if not documents <= readable}

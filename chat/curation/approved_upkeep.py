@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answering.quoted_words import find_quotes
+from chat.answering.quoted_words import find_current_quotes
 from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from core.job_queue import sweeping
@@ -34,7 +34,7 @@ def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
 
 
 @receiver(post_save, sender=Feedback, dispatch_uid="chat.flag_unhelpful")
-def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
+def _flag_unhelpful_answer(instance: Feedback, **_options: Any) -> None:
     if not instance.helpful and instance.answer.approved is not None:
         instance.answer.approved.raise_flag(ApprovedAnswer.Flag.UNHELPFUL)
 
@@ -42,7 +42,7 @@ def _flag_unhelpful(instance: Feedback, **_options: Any) -> None:
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
 def _maintain_approved_answers(**_options: Any) -> None:
     flag_outdated_answers()
-    mail_owners()
+    mail_flagged_answer_owners()
     embed_wordings(ApprovedQuestion.objects.filter(approved__state=ApprovedAnswer.State.APPROVED))
 
 
@@ -54,7 +54,7 @@ def flag_outdated_answers() -> None:
     for expired in approved.filter(expires_on__lt=timezone.localdate()):
         expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
     sources = list(ApprovedSource.objects.filter(approved__in=approved).select_related("approved"))
-    for source, found in zip(sources, find_quotes(sources), strict=True):
+    for source, found in zip(sources, find_current_quotes(sources), strict=True):
         if not found.is_found:
             flag = ApprovedAnswer.Flag.CHANGED if found.version else ApprovedAnswer.Flag.GONE
             source.approved.raise_flag(flag)
@@ -63,7 +63,7 @@ def flag_outdated_answers() -> None:
             source.save(update_fields=["text_version"])
 
 
-def mail_owners() -> int:
+def mail_flagged_answer_owners() -> int:
     told = 0
     due = Q(flag="") | ~Q(told_at=None)
     for approved in ApprovedAnswer.objects.exclude(due).select_related("owner"):

@@ -56,7 +56,9 @@ def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None
     """
     try:
         with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):
-            return build_answer_context(*async_to_sync(_ask)(answer.standalone_question, answer.filters(user), tried))
+            return build_answer_context(
+                *async_to_sync(_ask)(answer.standalone_question, answer.build_search_filters(user), tried)
+            )
     except (RagsiteError, DatabaseError, TimeoutError) as error:
         logger.warning("A question could not be asked again: %s", error)
         told = str(error) if isinstance(error, RagsiteError) else _("The site did not answer in time.")

@@ -52,7 +52,7 @@ class OfferedPassage:
     question: str = ""
 
     @property
-    def value(self) -> str:
+    def form_value(self) -> str:
         return f"{self.marker}:{self.passage.chunk_id}"
 
     @property
@@ -121,7 +121,7 @@ def find_citable_passages(
     return offers, ""
 
 
-def read_values(values: Iterable[str]) -> list[tuple[int, int]]:
+def parse_chosen_passages(values: Iterable[str]) -> list[tuple[int, int]]:
     parts = (value.partition(":") for value in values)
     return [(int(marker), int(pk)) for marker, _colon, pk in parts if marker.isdecimal() and pk.isdecimal()]
 
@@ -156,7 +156,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         if "owner" in self.fields:
             staff = self.fields["owner"].queryset.filter(Q(is_staff=True) | Q(pk=user.pk), is_active=True)  # type: ignore[attr-defined]
             self.fields["owner"].queryset = staff.order_by("username")  # type: ignore[attr-defined]
-        self.fields["passages"].choices = [(offer.value, offer.label) for offer in offers]  # type: ignore[attr-defined]
+        self.fields["passages"].choices = [(offer.form_value, offer.label) for offer in offers]  # type: ignore[attr-defined]
         if self.instance.pk and "wordings" not in self.initial:
             wordings = self.instance.questions.exclude(normalized=normalize_question(self.instance.question))
             self.initial["wordings"] = "\n".join(wordings.values_list("text", flat=True))
@@ -174,7 +174,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         if cleaned.get("kind") == ApprovedAnswer.Kind.OUT_OF_SCOPE:
             cleaned["passages"] = []
             return cleaned
-        chosen = {marker for marker, _pk in read_values(cleaned.get("passages", []))}
+        chosen = {marker for marker, _pk in parse_chosen_passages(cleaned.get("passages", []))}
         if not chosen:
             self.add_error(
                 "passages", _("Choose at least one passage: an answer that cites nothing cannot be checked.")
@@ -192,14 +192,14 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
     def save_approved(self, approved: ApprovedAnswer) -> None:
         if approved.state == ApprovedAnswer.State.APPROVED:
             approval.approve_answer(approved, self.user)
-        chunks = {offer.value: offer for offer in self.offers}
+        chunks = {offer.form_value: offer for offer in self.offers}
         chosen = [chunks[value] for value in self.cleaned_data["passages"]]
         rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
         approval.save_sources(approved, [(offer.marker, rows[offer.passage.chunk_id]) for offer in chosen])
         approval.save_wordings(approved, self.cleaned_data["wordings"].splitlines())
 
 
-class FlaggedFilter(ConditionFilter):
+class FlaggedAnswerFilter(ConditionFilter):
     title = _("to look at")
     parameter_name = "flagged"
     conditions = {"yes": (_("Yes"), ~Q(flag="")), "no": (_("No"), Q(flag=""))}
@@ -209,7 +209,7 @@ class FlaggedFilter(ConditionFilter):
 class ApprovedAnswerAdmin(CuratedAdmin):
     form = ApprovedAnswerForm
     list_display = ["question", "status_badge", "collection", "owner", "expires_on", "approved_by", "approved_at"]
-    list_filter = ["state", FlaggedFilter, "kind", ("collection", CollectionFilter)]
+    list_filter = ["state", FlaggedAnswerFilter, "kind", ("collection", CollectionFilter)]
     list_select_related = ["collection", "owner", "approved_by"]
     list_per_page = 50
     search_fields = ["question", "text", "questions__text"]
@@ -241,12 +241,14 @@ class ApprovedAnswerAdmin(CuratedAdmin):
 
         class BoundForm(made):  # type: ignore[misc, valid-type]
             def __init__(self, *args: Any, **options: Any) -> None:
-                cited = read_values(request.POST.getlist("passages")) if request.POST else _find_cited_chunks(obj)
+                cited = (
+                    parse_chosen_passages(request.POST.getlist("passages")) if request.POST else _find_cited_chunks(obj)
+                )
                 question = request.POST.get("question") or (obj.question if obj else request.GET.get("question", ""))
                 offers, _trouble = find_citable_passages(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
                 if obj is not None and not request.POST:
-                    self.initial["passages"] = [offer.value for offer in self.offers[: len(cited)]]
+                    self.initial["passages"] = [offer.form_value for offer in self.offers[: len(cited)]]
 
         return BoundForm
 

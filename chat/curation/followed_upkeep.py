@@ -17,9 +17,9 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow
+from chat.conversations.following import find_changed_answers, may_be_mailed, may_follow_answer
 from chat.models import ChangeNotice, FollowedAnswer
-from chat.pages.changes import Change, find_changes, list_distinct_changes
+from chat.pages.changes import PassageChange, find_changes, list_distinct_changes
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit, sweeping
 from core.jobs import acquire_lease, heartbeat, is_due
@@ -31,7 +31,7 @@ MOST_TOLD = 10
 
 
 @receiver(sweeping, dispatch_uid="chat.look_after_followed")
-def _maintain_change_notices(**_options: Any) -> None:
+def _create_and_delete_change_notices(**_options: Any) -> None:
     if settings.MAIL_IS_SENT:
         create_change_notices()
     ChangeNotice.objects.filter(finished_at__lt=timezone.now() - KEPT_FOR).delete()
@@ -57,7 +57,7 @@ def create_change_notices() -> int:
     return stored
 
 
-def list_changes(followed: FollowedAnswer) -> tuple[Change, ...]:
+def list_changes(followed: FollowedAnswer) -> tuple[PassageChange, ...]:
     citations = list(followed.answer.citations.all())
     return list_distinct_changes(find_changes(citations), citations)
 
@@ -86,7 +86,7 @@ def send_notice(notice_id: int) -> ChangeNotice | None:
 def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
     followed = FollowedAnswer.objects.select_related("user", "answer__conversation").get(pk=notice.followed_id)
     user, answer = followed.user, followed.answer
-    if not may_be_mailed(user) or not may_follow(user, answer):
+    if not may_be_mailed(user) or not may_follow_answer(user, answer):
         return None
     changes = [change for change in list_changes(followed) if change.key in notice.changes]
     if not changes:
@@ -106,7 +106,7 @@ def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
     return EmailMessage(subject, "\n\n".join(parts) + "\n", None, [user.email], headers=headers)
 
 
-def _describe(change: Change, origin: str) -> str:
+def _describe(change: PassageChange, origin: str) -> str:
     lines = [f"[{change.marker}] {change.title}: {change.kind.label}"]
     lines.append(_("When this was answered: %s") % change.then)
     if change.now:

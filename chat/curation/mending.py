@@ -15,7 +15,7 @@ from chat.answering.approved_answers import find_nearest_wordings
 from chat.curation.approval import save_wordings
 from chat.curation.asking_again import ask_again, build_answer_context
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_citable_passages
-from chat.curation.trials import Trial, assign_question, try_approval, try_assignment
+from chat.curation.trials import CurationTrial, assign_question_to_passage, try_approval, try_question_assignment
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
@@ -26,18 +26,20 @@ from retrieval.models import Collection, Document
 MOST_ADDED = 10
 
 
-class MendingAdmin(PageAdmin):
+class AnswerMendingAdmin(PageAdmin):
     def get_urls(self) -> list[URLPattern]:
-        page = path("<path:object_id>/mend/", self.admin_site.admin_view(self.mend_view), name="chat_answer_mend")
+        page = path(
+            "<path:object_id>/mend/", self.admin_site.admin_view(self.mend_answer_view), name="chat_answer_mend"
+        )
         return [page, *super().get_urls()]
 
-    def mend_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def mend_answer_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         answer = self.get_object(request, unquote(object_id))
         if answer is None or not self.has_view_permission(request, answer):
             raise Http404
         user, doing, question = request.user, request.POST.get("action", ""), answer.standalone_question
         collection = answer.collection.slug if answer.collection is not None else ""
-        tried: Trial | None = None
+        tried: CurationTrial | None = None
         wanted = request.GET.get("find", "").strip()
         offers, trouble = find_citable_passages(user, wanted or question, _find_cited_chunks(answer), collection)
         forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
@@ -54,8 +56,8 @@ class MendingAdmin(PageAdmin):
                 said = _("Saved. Ask again to see what readers get now.")
         elif doing in ("try", "give"):
             chunk_id = request.POST.get("passage", "")
-            tried = try_assignment(user, chunk_id, answer) if doing == "try" else None
-            if refusal := tried.refusal if tried is not None else assign_question(user, chunk_id, question):
+            tried = try_question_assignment(user, chunk_id, answer) if doing == "try" else None
+            if refusal := tried.refusal if tried is not None else assign_question_to_passage(user, chunk_id, question):
                 messages.error(request, refusal)
                 tried = None
             elif doing == "give":
@@ -67,7 +69,7 @@ class MendingAdmin(PageAdmin):
             self.tell_done(request, said)
             return HttpResponseRedirect(reverse("admin:chat_answer_mend", args=[answer.pk]))
         collections = list(Collection.objects.curated_by(user).in_service())
-        asked = _filter_searched(answer, collections)
+        asked = _filter_searched_collections(answer, collections)
         context = {
             "original": answer,
             "question": question,
@@ -82,17 +84,17 @@ class MendingAdmin(PageAdmin):
             "may_approve": user.has_perm("chat.add_approvedanswer"),
             "may_give": user.has_perm("retrieval.change_chunk"),
             "may_upload": user.has_perm("retrieval.add_document"),
-            "documents": _list_documents(user, offers),
+            "documents": _list_offered_documents(user, offers),
             "collections": collections,
             "asked_collections": asked,
             "other_collections": [each for each in collections if each not in asked],
-            "added": self._list_added(user, answer, asked),
+            "added": self._list_added_documents(user, answer, asked),
             "feedback": Feedback.objects.filter(answer=answer, helpful=False).first(),
-            "near_approved": _find_near_approved(user, question),
+            "near_approved": _find_similar_approved_answers(user, question),
         }
         return self.render_page(request, "answer/mend", _("Mend this answer"), context)
 
-    def _list_added(
+    def _list_added_documents(
         self, user: AnyUser, answer: Answer, asked: Sequence[Collection]
     ) -> list[tuple[str, str, SafeString]]:
         if not user.has_perm("retrieval.view_document"):
@@ -118,7 +120,7 @@ class MendingAdmin(PageAdmin):
             "text": "" if answer.refused else answer.text,
             "collection": first or collections.first(),
             "owner": request.user,
-            "passages": [offer.value for offer in offers if (offer.marker, offer.passage.chunk_id) in cited],
+            "passages": [offer.form_value for offer in offers if (offer.marker, offer.passage.chunk_id) in cited],
         }
         if is_scope:
             initial["text"] = _("This site does not answer questions about this.")
@@ -135,9 +137,9 @@ class MendingAdmin(PageAdmin):
         return form
 
 
-def _filter_searched(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
+def _filter_searched_collections(answer: Answer, collections: Sequence[Collection]) -> list[Collection]:
     try:
-        searched = answer.filters().collections
+        searched = answer.build_search_filters().collections
     except RagsiteError:
         searched = ()
     return [each for each in collections if each.pk in searched]
@@ -162,7 +164,7 @@ def _find_cited_chunks(answer: Answer) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
+def _list_offered_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tuple[str, str]]:
     if not user.has_perm("retrieval.view_document"):
         return []
     curated = set(Collection.objects.curated_by(user).values_list("slug", flat=True))
@@ -174,7 +176,7 @@ def _list_documents(user: AnyUser, offers: Sequence[OfferedPassage]) -> list[tup
     return [(reverse("admin:retrieval_document_change", args=[pk]), title) for pk, title in named.items()]
 
 
-def _find_near_approved(user: AnyUser, question: str) -> list[ApprovedAnswer]:
+def _find_similar_approved_answers(user: AnyUser, question: str) -> list[ApprovedAnswer]:
     if not user.has_perm("chat.view_approvedanswer"):
         return []
     open_to = ApprovedQuestion.objects.filter(approved__collection__in=Collection.objects.curated_by(user))

@@ -27,7 +27,7 @@ from retrieval.text.questions import normalize_question
 MOST_QUESTIONS = 5
 
 
-class Outcome(StrEnum):
+class TrialOutcome(StrEnum):
     """The result of a trial: the answer quotes the passage, has it as a source, or lacks it; or there is no answer."""
 
     QUOTED = "quoted"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CurationTrial:
     """The answer that readers would get after a change that a curator has not saved yet.
 
     ``action`` is the value of the save button in the form with the id ``form``. ``refusal`` is why the change cannot be
@@ -53,7 +53,7 @@ class Trial:
     refusal: str = ""
 
 
-def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
+def try_question_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> CurationTrial:
     """Return the answer that users would get if its question were stored with the passage ``chunk_id``.
 
     Raises: PermissionDenied.
@@ -61,43 +61,43 @@ def try_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> Trial:
     question = answer.standalone_question
     planned = _plan_question_move(user, chunk_id, question)
     if not planned:
-        return Trial(refusal=_get_passage_choice_message())
+        return CurationTrial(refusal=_get_passage_choice_message())
     for changed in planned:
         if refusal := find_reason_not_to_change(changed.collection):
-            return Trial(refusal=refusal)
+            return CurationTrial(refusal=refusal)
     chunk = next(iter(planned))
     passage = load_passages([chunk.pk]).get(chunk.pk)
     if passage is None:
-        return Trial(refusal=_get_passage_choice_message())
+        return CurationTrial(refusal=_get_passage_choice_message())
     shown = ask_again(user, answer, {changed.pk: questions for changed, questions in planned.items()})
     searched = answer.collection if answer.document is None else answer.document.collection
     elsewhere = searched is not None and searched.pk != chunk.collection_id
-    return Trial(
+    return CurationTrial(
         action="give",
         shown=shown,
         passage=OfferedPassage(1, passage, question),
-        outcome=_find_outcome(shown, chunk.pk),
+        outcome=_find_trial_outcome(shown, chunk.pk),
         other_collection=str(searched) if elsewhere else "",
     )
 
 
-def _find_outcome(shown: Mapping[str, Any], chunk_id: int) -> Outcome:
+def _find_trial_outcome(shown: Mapping[str, Any], chunk_id: int) -> TrialOutcome:
     if shown["answer"].error:
-        return Outcome.FAILED
+        return TrialOutcome.FAILED
     if chunk_id in shown["quoted"]:
-        return Outcome.QUOTED
-    return Outcome.SOURCE if chunk_id in shown["sources"] else Outcome.ABSENT
+        return TrialOutcome.QUOTED
+    return TrialOutcome.SOURCE if chunk_id in shown["sources"] else TrialOutcome.ABSENT
 
 
-def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> Trial | None:
+def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> CurationTrial | None:
     """Return the approved answer as readers would see it; None if the form is invalid. Raises: PermissionDenied."""
     if not user.has_perm("chat.add_approvedanswer"):
         raise PermissionDenied
     if not form.is_valid():
         return None
     answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
-    chosen = [offer for offer in form.offers if offer.value in form.cleaned_data["passages"]]
-    return Trial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
+    chosen = [offer for offer in form.offers if offer.form_value in form.cleaned_data["passages"]]
+    return CurationTrial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
 
 
 def _get_passage_choice_message() -> str:
@@ -124,7 +124,7 @@ def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chu
     }
 
 
-def assign_question(user: AnyUser, chunk_id: str, question: str) -> str:
+def assign_question_to_passage(user: AnyUser, chunk_id: str, question: str) -> str:
     """Assign the question to this passage, and remove it from others. Return an error message, or "".
 
     Raises: PermissionDenied.

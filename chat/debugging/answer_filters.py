@@ -29,7 +29,7 @@ class ConfidenceFilter(NumberRangeFilter):
     )
 
 
-class MissingPartFilter(ConditionFilter):
+class DegradedSearchFilter(ConditionFilter):
     title = _("parts of the search that did not answer")
     parameter_name = "degraded"
     conditions = {"yes": (_("some"), ~Q(degraded=[])), "no": (_("none"), Q(degraded=[]))}

@@ -87,7 +87,7 @@ class ScoreBar:
         return round(50 * min(1.0, abs(self.score.contribution) / self.largest), 1)
 
     @property
-    def start(self) -> float:
+    def start_percent(self) -> float:
         return 50.0 if self.score.contribution >= 0 else 50.0 - self.width
 
 

@@ -14,7 +14,7 @@ MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerDocument:
+class UsedDocument:
     """A document that an answer uses. If ``cited`` is false, it is a source without a citation."""
 
     id: int
@@ -26,7 +26,7 @@ class AnswerDocument:
         return reverse("admin:retrieval_document_change", args=[self.id])
 
 
-def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[AnswerDocument]]:
+def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[UsedDocument]]:
     """Return the documents of each answer: the cited ones, then at most three other sources."""
     listed = list(answers)
     prefetch_related_objects(listed, "citations")
@@ -38,6 +38,6 @@ def list_answer_documents(answers: Iterable[Answer]) -> dict[UUID, list[AnswerDo
         behind[answer.pk] = cited | dict.fromkeys(others, False)
     titles = Document.objects.only("title", "source").in_bulk({pk for found in behind.values() for pk in found})
     return {
-        answer_id: [AnswerDocument(pk, str(titles[pk]), is_cited) for pk, is_cited in found.items() if pk in titles]
+        answer_id: [UsedDocument(pk, str(titles[pk]), is_cited) for pk, is_cited in found.items() if pk in titles]
         for answer_id, found in behind.items()
     }

@@ -74,14 +74,14 @@ def build_hit_rows(answer: Answer, trace: AnswerTrace, readable: Container[int] 
                 shown=shown,
                 card=number,
                 quote=highlight_snippet(quotes[pk], spans.get(pk, ())),
-                why=_explain_choice(shown, rank, is_refused=answer.refused),
+                why=_explain_why_shown(shown, rank, is_refused=answer.refused),
                 block=trace.blocks.get(str(pk)),
             )
         )
     return tuple(rows)
 
 
-def _explain_choice(shown: str, rank: int, *, is_refused: bool) -> str:
+def _explain_why_shown(shown: str, rank: int, *, is_refused: bool) -> str:
     match shown:
         case "answer" if rank == 1:
             return _("the first hit")

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.conversations.rights import build_closed_condition, list_readable_answers, may_read_all_answers
+from chat.conversations.rights import build_unreadable_condition, list_readable_answers, may_read_all_answers
 from chat.debugging.candidates import (
     CandidateRow,
     ShownPassage,
@@ -23,11 +23,11 @@ from chat.debugging.candidates import (
 )
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
 from chat.debugging.hits import HitRow, build_hit_rows
-from chat.debugging.stages import StageBar, build_answer_bars, build_search_bars
+from chat.debugging.stages import StageBar, build_answer_bars, build_search_stage_bars
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.pages.filters import build_chips
-from chat.signals import PanelScore, scores_wanted
+from chat.signals import DisplayedScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.curl_command import build_curl_command
 from retrieval.exceptions import InvalidQuery, RetrieverFailed
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class DebugPanel:
     """The content of a debug panel.
 
     ``lexical_matches`` is the number of passages with a word of the question. If it is None, ``not_counted`` says why.
@@ -59,7 +59,7 @@ class Panel:
     hides_words: bool = False
 
     @property
-    def expansions(self) -> Mapping[str, tuple[str, ...]]:
+    def query_expansions(self) -> Mapping[str, tuple[str, ...]]:
         return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
@@ -67,15 +67,15 @@ class Panel:
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
-    def kept_count(self) -> int:
+    def kept_candidate_count(self) -> int:
         return sum(row.candidate.rank is not None for row in self.rows)
 
     @property
-    def dropped_count(self) -> int:
-        return len(self.rows) - self.kept_count
+    def dropped_candidate_count(self) -> int:
+        return len(self.rows) - self.kept_candidate_count
 
 
-def build_panel(answer: Answer, viewer: Any) -> Panel | None:
+def build_panel(answer: Answer, viewer: Any) -> DebugPanel | None:
     """Return the debug panel for an answer; None if the answer had no search.
 
     Passages that the viewer may not read are left out. Errors are shown only to users who may read all answers.
@@ -85,14 +85,14 @@ def build_panel(answer: Answer, viewer: Any) -> Panel | None:
         return None
     shown = load_readable_passages(saved.candidates, viewer)
     trace = saved if may_read_all_answers(viewer) else saved.without_errors()
-    is_limited = build_closed_condition(viewer) is not None
+    is_limited = build_unreadable_condition(viewer) is not None
     if is_limited:
         trace = _hide_words(trace, shown)
     trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
-    return Panel(
+    return DebugPanel(
         trace=trace,
-        search_bars=build_search_bars(trace.timings_ms),
+        search_bars=build_search_stage_bars(trace.timings_ms),
         answer_bars=build_answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
         weights=find_used_weights(trace),
         sentences=describe_sentences(answer),
@@ -113,7 +113,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
     The reason is empty if the viewer may not read it.
     """
     try:
-        asked, seen = answer.filters(), build_filters(viewer)
+        asked, seen = answer.build_search_filters(), build_filters(viewer)
         both = tuple(pk for pk in asked.collections if pk in seen.collections)
         if not both:
             return None, _("the documents of this answer may not be searched any more")
@@ -161,13 +161,15 @@ def _build_playground_url(query: str, answer: Answer, viewer: Any) -> str:
     return f"{reverse('admin:retrieval_searchprofile_playground')}?{urlencode(parameters)}"
 
 
-def _write_curl(request: HttpRequest, answer: Answer, panel: Panel | None) -> tuple[str, str]:
+def _write_curl(request: HttpRequest, answer: Answer, panel: DebugPanel | None) -> tuple[str, str]:
     if panel is None:
         return "", ""
     trace, notes = panel.trace, []
     filters: dict[str, Any] = dict(answer.asked_filters)
     # The filters of the answer can contain values from documents that the viewer may not read.
-    if build_closed_condition(request.user) is not None and not all(c.token for c in build_chips(answer, request.user)):
+    if build_unreadable_condition(request.user) is not None and not all(
+        c.token for c in build_chips(answer, request.user)
+    ):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
     collection = answer.collection if answer.document is None else answer.document.collection
@@ -220,10 +222,10 @@ def _build_scores_context(request: HttpRequest, answer: Answer) -> dict[str, obj
 
     The receivers of the signal `scores_wanted` supply them. If a receiver fails, a row shows its error.
     """
-    scores: list[PanelScore] = []
+    scores: list[DisplayedScore] = []
     for _receiver, found in scores_wanted.send_robust(Answer, answer=answer):
         if isinstance(found, Exception):
-            found = [PanelScore(_("scores"), error=f"{type(found).__name__}: {found}")]
+            found = [DisplayedScore(_("scores"), error=f"{type(found).__name__}: {found}")]
         scores += found
     return {
         "answer": answer,

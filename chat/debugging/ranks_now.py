@@ -56,7 +56,7 @@ class RankThenAndNow:
 
 
 @dataclass(frozen=True, slots=True)
-class RanksNow:
+class RankComparison:
     """The ranks of passages when the question was answered, and when the same search is repeated now.
 
     ``changes`` are sentences about changed settings and documents; ``error`` is why the search failed.
@@ -71,7 +71,7 @@ class RanksNow:
         return sum(row.change == change for row in self.rows)
 
     @property
-    def new_count(self) -> int:
+    def new_passage_count(self) -> int:
         return self.count("new")
 
     @property
@@ -79,15 +79,15 @@ class RanksNow:
         return self.count("gone")
 
     @property
-    def same_count(self) -> int:
+    def unchanged_passage_count(self) -> int:
         return self.count("same")
 
     @property
     def moved_count(self) -> int:
-        return len(self.rows) - self.new_count - self.gone_count - self.same_count
+        return len(self.rows) - self.new_passage_count - self.gone_count - self.unchanged_passage_count
 
 
-def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
+def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
     """Repeat the search of an answer with its settings and filters, but with the viewer's rights.
 
     Return None if the answer had no search. Nothing is saved.
@@ -107,13 +107,13 @@ def search_again(answer: Answer, viewer: Any) -> RanksNow | None:
                 history=list_turns_before(answer, viewer),
             )
     except InvalidQuery as error:
-        return RanksNow(error=str(error))
+        return RankComparison(error=str(error))
     except RagsiteError as error:
-        return RanksNow(error=str(error) if may_read_all_answers(viewer) else _("The search did not answer."))
+        return RankComparison(error=str(error) if may_read_all_answers(viewer) else _("The search did not answer."))
     now = result.trace if may_read_all_answers(viewer) else result.trace.without_errors()
     shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
     changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
-    return RanksNow(_pair(then.candidates, now.candidates, shown), now, changes)
+    return RankComparison(_pair(then.candidates, now.candidates, shown), now, changes)
 
 
 def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
@@ -211,7 +211,7 @@ def _pair(
 
 @require_GET
 @admit_visitors
-def ranks_now(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+def show_current_ranks(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     context = {"answer": answer, "ranks": search_again(answer, request.user)}
     template = "chat/_debug_now.html" if request.htmx else "chat/debug_now.html"  # type: ignore[attr-defined]

@@ -49,15 +49,15 @@ class StageBar:
         return stage_label(self.name)
 
     @property
-    def left(self) -> float:
+    def left_percent(self) -> float:
         return round(min(100.0, 100 * self.start_ms / self.whole_ms), 2)
 
     @property
     def width(self) -> float:
-        return round(min(100.0 - self.left, 100 * self.milliseconds / self.whole_ms), 2)
+        return round(min(100.0 - self.left_percent, 100 * self.milliseconds / self.whole_ms), 2)
 
 
-def build_search_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
+def build_search_stage_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, ...]:
     stages = [stage for stage in _SEARCH if stage in timings_ms]
     whole = max(timings_ms.get("total", 0.0), sum(timings_ms[stage] for stage in stages)) or 1.0
     bars = []

@@ -219,7 +219,7 @@ class Answer(Leased):
     def begin(self) -> None:
         self.filter_by_lease().filter(IS_NOT_WAITING, status=self.Status.PENDING).update(status=self.Status.GENERATING)
 
-    def release_unfinished(self) -> None:
+    def release_if_unfinished(self) -> None:
         unfinished = self.filter_by_lease().filter(status__in=self.UNFINISHED)
         unfinished.update(status=self.Status.PENDING, lease=None, heartbeat_at=None)
 
@@ -249,7 +249,7 @@ class Answer(Leased):
         set_limits(owner, limits)
         return owner
 
-    def filters(self, reader: AnyUser | None = None) -> SearchFilters:
+    def build_search_filters(self, reader: AnyUser | None = None) -> SearchFilters:
         """Return the filters of the answer's search, with the rights that ``reader`` (None: the asker) has now.
 
         Raises: InvalidQuery.

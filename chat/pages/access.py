@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
 from chat.conversations import rights
-from chat.conversations.rights import find_readable, list_own_conversations
+from chat.conversations.rights import find_readable_answer, list_own_conversations
 from chat.models import Answer, Conversation
 from core import users
 
@@ -44,7 +44,7 @@ def get_explainable_answer(request: HttpRequest, answer_id: uuid.UUID) -> Answer
     """Return an answer whose text and trace (the record of its search) the user may read. Raises: Http404."""
     if not may_debug(request):
         raise Http404
-    answer = find_readable(request, answer_id)
+    answer = find_readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
         raise Http404
     return answer

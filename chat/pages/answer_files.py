@@ -8,7 +8,7 @@ from django.utils.text import slugify
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from chat.pages.answer_text import list_parts
+from chat.pages.answer_text import list_answer_parts
 from chat.pages.doubts import place_doubt_remarks
 from chat.pages.printed_answers import Footnote, PrintedAnswer
 
@@ -40,11 +40,11 @@ def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str)
         return "\n\n".join([*parts, _("The answer is still being written.")])
     if turn.is_failed:
         return "\n\n".join([*parts, answer.error or _("There is no answer to this question yet.")])
-    parts.append("  \n".join(_list_facts(printed, site)))
+    parts.append("  \n".join(_list_answer_facts(printed, site)))
     if turn.doubt_summary:
         parts.append(f"*{turn.doubt_summary}*")
     text = _place_footnotes(printed, before)
-    shown = list_parts(text, answer.table, answer.alternatives, is_refused=answer.refused)
+    shown = list_answer_parts(text, answer.table, answer.alternatives, is_refused=answer.refused)
     parts.append("\n\n".join(shown).strip())
     if turn.is_stopped:
         parts.append(
@@ -54,7 +54,7 @@ def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str)
     return "\n\n".join(parts)
 
 
-def _list_facts(printed: PrintedAnswer, site: str) -> list[str]:
+def _list_answer_facts(printed: PrintedAnswer, site: str) -> list[str]:
     turn, answer = printed.turn, printed.turn.answer
     facts = [_("Searched: %s") % _SIGN.sub(r"\\\1", printed.scope), _("Site: %s") % site]
     if answer.completed_at is not None:

@@ -18,7 +18,9 @@ def render_whole_text(answer: CompletedPayload) -> str:
 
     The answer's own text comes first, so markers keep their offsets.
     """
-    parts = list_parts(answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"])
+    parts = list_answer_parts(
+        answer["answer"], answer.get("table"), answer["alternatives"], is_refused=answer["refused"]
+    )
     if choices := answer["choices"]:
         parts.append("\n".join([_("Did you mean:"), *(f"- {choice['question']}" for choice in choices)]))
     if approved := answer.get("approved"):
@@ -26,7 +28,7 @@ def render_whole_text(answer: CompletedPayload) -> str:
     return "\n\n".join(parts)
 
 
-def list_parts(
+def list_answer_parts(
     text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
 ) -> list[str]:
     parts = [text]

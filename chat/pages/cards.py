@@ -7,7 +7,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from chat.models import Citation
-from chat.pages.changes import Change
+from chat.pages.changes import PassageChange
 from chat.pages.plain_text import convert_to_plain_text
 from chat.payload_types import AlternativePayload, SourcePayload
 from chat.streaming.payloads import read_citation
@@ -40,7 +40,7 @@ class _LinkedPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited(_LinkedPassage):
+class CitedPassage(_LinkedPassage):
     """A verified citation on a page. Its document may be deleted.
 
     ``marker_start`` is the offset of its marker (``[1]``); None means all markers with this number.
@@ -52,7 +52,7 @@ class Cited(_LinkedPassage):
     verbatim: bool = False
     marked_start: int | None = None
     marked_end: int | None = None
-    change: Change | None = None
+    change: PassageChange | None = None
 
     @property
     def preview(self) -> str:
@@ -64,7 +64,7 @@ class Cited(_LinkedPassage):
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
     @property
-    def support_in_words(self) -> str:
+    def support_description(self) -> str:
         if self.verbatim:
             return _("Quoted word for word")
         if self.support is None:
@@ -76,11 +76,11 @@ class Cited(_LinkedPassage):
 class SourceCard(_LinkedPassage):
     excerpt: str
     chunk_id: int | None = None
-    quotes: tuple[Cited, ...] = ()
+    quotes: tuple[CitedPassage, ...] = ()
     icon: str = "page"
 
     @property
-    def change(self) -> Change | None:
+    def passage_change(self) -> PassageChange | None:
         return next((cited.change for cited in self.quotes if cited.change is not None), None)
 
 
@@ -116,14 +116,16 @@ def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[Resu
     )
 
 
-def build_source_cards(sources: Iterable[SourcePayload], citations: Iterable[Cited] = ()) -> tuple[SourceCard, ...]:
-    quotes: dict[int, dict[tuple[str, str], Cited]] = {}
+def build_source_cards(
+    sources: Iterable[SourcePayload], citations: Iterable[CitedPassage] = ()
+) -> tuple[SourceCard, ...]:
+    quotes: dict[int, dict[tuple[str, str], CitedPassage]] = {}
     for cited in citations:
         quotes.setdefault(cited.marker, {}).setdefault((cited.href, cited.quote), cited)
     return tuple(_build_source_card(source, tuple(quotes.get(source["marker"], {}).values())) for source in sources)
 
 
-def _build_source_card(source: SourcePayload, quotes: tuple[Cited, ...]) -> SourceCard:
+def _build_source_card(source: SourcePayload, quotes: tuple[CitedPassage, ...]) -> SourceCard:
     return SourceCard(
         marker=source["marker"],
         href=build_passage_url(source["document"]["id"], source["start"], source["end"]),
@@ -148,9 +150,9 @@ def describe_place(collection: str, section: str, page: int | None, unit: str) -
     return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
 
 
-def build_cited_passage(citation: Citation, change: Change | None = None) -> Cited:
+def build_cited_passage(citation: Citation, change: PassageChange | None = None) -> CitedPassage:
     cited = read_citation(citation.answer, citation)
-    return Cited(
+    return CitedPassage(
         marker=cited.marker,
         # The stored offsets are wrong in a changed document, so the link opens the changed passage.
         href=change.href if change else build_passage_url(cited.document.id, cited.start, cited.end),

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.quoted_words import SimilarText, find_quotes, find_similar_texts
+from chat.answering.quoted_words import SimilarText, find_current_quotes, find_similar_texts
 from chat.models import Citation
 from chat.pages.plain_text import convert_to_plain_text
 from retrieval.passage_address import build_passage_url
@@ -29,7 +29,7 @@ class ChangeKind(models.TextChoices):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PassageChange:
     """A cited passage whose words are no longer in its document.
 
     ``now`` is the most similar passage in today's text, or empty. ``href`` opens it, or else the document.
@@ -72,15 +72,15 @@ def _compare(text: str, other: str) -> Parts:
     return [(is_different, part) for is_different, part in parts if part]
 
 
-def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
+def find_changes(citations: Iterable[Citation]) -> dict[int, PassageChange]:
     """Return the changed passages among the citations, by citation id. This takes at most two queries.
 
     Pass only citations that the reader may read, because the result contains text of documents.
     """
     listed = list(citations)
     changed: list[Citation] = []
-    changes: dict[int, Change] = {}
-    for citation, found in zip(listed, find_quotes(listed), strict=True):
+    changes: dict[int, PassageChange] = {}
+    for citation, found in zip(listed, find_current_quotes(listed), strict=True):
         if citation.document_id is None:
             changes[citation.pk] = _build_change(citation, ChangeKind.REMOVED)
         elif found.version and not found.has_same_words:
@@ -90,16 +90,16 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, Change]:
         # If the texts without markup are equal, only the markup has changed, which is not shown.
         if change.then != change.now:
             changes[citation.pk] = change
-    shown: dict[tuple[object, str], Change] = {}
+    shown: dict[tuple[object, str], PassageChange] = {}
     for citation in listed:
         if (found_change := changes.get(citation.pk)) is not None:
             changes[citation.pk] = shown.setdefault((citation.answer_id, found_change.key), found_change)
     return changes
 
 
-def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None = None) -> Change:
+def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None = None) -> PassageChange:
     place = near or SimilarText("", 0)
-    return Change(
+    return PassageChange(
         anchor=f"change-{citation.pk}",
         marker=citation.marker,
         title=citation.document_title,
@@ -110,7 +110,9 @@ def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None
     )
 
 
-def list_distinct_changes(changes: Mapping[int, Change], citations: Iterable[Citation]) -> tuple[Change, ...]:
+def list_distinct_changes(
+    changes: Mapping[int, PassageChange], citations: Iterable[Citation]
+) -> tuple[PassageChange, ...]:
     """Return the changed passages that the citations quote, each once, ordered by marker."""
     found = dict.fromkeys(changes[citation.pk] for citation in citations if citation.pk in changes)
     return tuple(sorted(found, key=lambda change: change.marker))

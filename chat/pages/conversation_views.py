@@ -33,7 +33,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @require_GET
 @admit_visitors
 def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _render_entry(request, conversation_id)
+    return _render_conversation_entry(request, conversation_id)
 
 
 @require_http_methods(["GET", "POST"])
@@ -43,7 +43,9 @@ def rename_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     form = TitleForm(request.POST if request.method == "POST" else None, instance=conversation)
     if form.is_valid():
         conversation.save(update_fields=["title"])
-        return trigger_client_event(_render_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")})
+        return trigger_client_event(
+            _render_conversation_entry(request, conversation_id), "announce", {"sentence": _("Renamed.")}
+        )
     status = 422 if form.is_bound else 200
     return render(request, "chat/_conversation_rename.html", {"entry": conversation, "form": form}, status=status)
 
@@ -61,7 +63,7 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     return trigger_client_event(response, "announce", {"sentence": _("The conversation is deleted.")})
 
 
-def _render_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+def _render_conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
     is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_shown_address(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}

@@ -24,15 +24,15 @@ _CLOSING = re.compile(rf"(?:[ \t]*{MARKER.pattern})*[.!?…]?(?:[ \t]*{MARKER.pa
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class DoubtfulRange:
     start: int
     end: int
     reason: str
 
 
-def find_doubts(statements: Iterable[StatementPayload]) -> tuple[Doubt, ...]:
+def find_doubts(statements: Iterable[StatementPayload]) -> tuple[DoubtfulRange, ...]:
     doubted = [
-        Doubt(
+        DoubtfulRange(
             statement["start"],
             statement["end"],
             " ".join(f"{capfirst(describe_reason(reason))}." for reason in statement["reasons"] or ["words"]),
@@ -47,13 +47,13 @@ def count_checked(statements: Iterable[StatementPayload]) -> int:
     return sum(statement["supported"] is not None for statement in statements)
 
 
-def add_doubt_remarks(text: str, doubts: Sequence[Doubt]) -> str:
+def add_doubt_remarks(text: str, doubts: Sequence[DoubtfulRange]) -> str:
     for at, remark in sorted(place_doubt_remarks(text, doubts), reverse=True):
         text = f"{text[:at]}{remark}{text[at:]}"
     return text
 
 
-def place_doubt_remarks(text: str, doubts: Iterable[Doubt]) -> list[tuple[int, str]]:
+def place_doubt_remarks(text: str, doubts: Iterable[DoubtfulRange]) -> list[tuple[int, str]]:
     remark = " " + _("(not supported by the sources)")
     closings = ((doubt, _CLOSING.match(text, doubt.end)) for doubt in doubts)
     return [(closing.end() if closing else doubt.end, remark) for doubt, closing in closings]

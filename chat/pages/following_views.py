@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
-from chat.conversations.following import follow_answer, may_be_mailed, may_follow, unfollow_answers
+from chat.conversations.following import follow_answer, may_be_mailed, may_follow_answer, unfollow_answers
 from chat.conversations.rights import list_own_answers
 from chat.models import Answer
 from chat.pages.access import admit_visitors
@@ -21,7 +21,7 @@ from core.users import get_account
 
 @require_POST
 @admit_visitors
-def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+def follow_own_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_object_or_404(list_own_answers(request).select_related("conversation"), pk=answer_id)
     page = reverse("chat:conversation", args=[answer.conversation_id])
     return _follow(request, answer, f"{page}#answer-{answer.pk}", answer.pk)
@@ -29,7 +29,7 @@ def follow_own(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 @admit_visitors
-def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def follow_shared_answer(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Let the user follow an answer of a shared conversation. ``turn_id`` is its id on the shared page."""
     conversation = sharing.find_shared_conversation(token, request.user)
     answers = conversation.answers.select_related("conversation") if conversation is not None else Answer.objects.none()
@@ -40,7 +40,7 @@ def follow_shared(request: HttpRequest, token: uuid.UUID, turn_id: uuid.UUID) ->
 
 
 def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID) -> HttpResponse:
-    if not may_be_mailed(request.user) or not may_follow(request.user, answer):
+    if not may_be_mailed(request.user) or not may_follow_answer(request.user, answer):
         raise Http404
     if request.POST.get("follow") == "yes":
         seen = {change.key for change in find_changes(answer.citations.all()).values()}

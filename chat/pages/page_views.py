@@ -12,14 +12,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from chat.answering.writers import list_choosable_models
-from chat.budgets import Budget, find_budget
+from chat.budgets import DailyBudget, find_budget
 from chat.conversations import rights
 from chat.conversations.following import find_followed
-from chat.conversations.listing import Listing, list_newest
+from chat.conversations.listing import ConversationListing, list_newest
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import admit_visitors, get_own_conversation, may_correct_answers, may_debug
-from chat.pages.changes import Change, find_changes
+from chat.pages.changes import PassageChange, find_changes
 from chat.pages.filters import build_filter_context
 from chat.pages.front_page import FrontPage, build_front_page
 from chat.pages.suggestions import list_follow_up_questions, list_questions
@@ -30,7 +30,7 @@ from retrieval.models import Collection as DocumentCollection
 from retrieval.models import Document
 
 
-class WantedScope(TypedDict):
+class QuestionScope(TypedDict):
     """The collection (by its slug) or the document that the next question searches."""
 
     wanted_collection: str
@@ -41,9 +41,9 @@ class Sidebar(TypedDict):
     """The template context of the sidebar on all pages of the chat. ``shown`` is the path of the open page."""
 
     collections: list[DocumentCollection]
-    listing: Listing
+    listing: ConversationListing
     shown: str
-    budget: Budget | None
+    budget: DailyBudget | None
     question_max_characters: int
 
 
@@ -71,7 +71,7 @@ def render_chat_page(
     models = list_choosable_models(request.user)
     answers = list(list_saved_answers(conversation)) if conversation else []
     before = list_answers_before_branch(conversation) if conversation else []
-    withheld = rights.find_withheld(request.user, [*before, *answers])
+    withheld = rights.find_withheld_answers(request.user, [*before, *answers])
     changes = find_readable_changes([*before, *answers], withheld)
     followed = find_followed(request.user, answers)
     turns = [
@@ -112,21 +112,21 @@ def render_chat_page(
     return render(request, "chat/chat.html", context, status=status)
 
 
-def _build_scoped_front_page(user: AnyUser, scope: WantedScope, around: Sidebar) -> FrontPage:
+def _build_scoped_front_page(user: AnyUser, scope: QuestionScope, sidebar: Sidebar) -> FrontPage:
     document, chosen = scope["wanted_document"], scope["wanted_collection"]
     if document is not None:
         return FrontPage((), 0, (), tuple(question for question, _ in list_questions(document)))
     # A draft (an unpublished copy) is searched only if a user chooses it.
     collections = (
-        [each for each in around["collections"] if each.slug == chosen]
+        [each for each in sidebar["collections"] if each.slug == chosen]
         if chosen
         else list(DocumentCollection.objects.readable_by(user).in_service())
     )
-    recent = [each for _, group in around["listing"].groups for each in group]
+    recent = [each for _, group in sidebar["listing"].groups for each in group]
     return build_front_page(user, collections, recent)
 
 
-def _read_scope(request: HttpRequest, conversation: Conversation | None) -> WantedScope:
+def _read_scope(request: HttpRequest, conversation: Conversation | None) -> QuestionScope:
     asked = request.POST or request.GET
     document, collection = asked.get("document", ""), asked.get("collection", "")
     if conversation and "collection" not in asked:
@@ -142,7 +142,7 @@ def list_saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations", read)
 
 
-def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, Change]:
+def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, PassageChange]:
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
 
@@ -153,7 +153,7 @@ def is_followed(answer: Answer, followed: Collection[uuid.UUID] | None) -> bool 
 
 def load_own_turns(conversation: Conversation, user: AnyUser) -> list[ShownTurn]:
     answers = [*list_answers_before_branch(conversation), *list_saved_answers(conversation)]
-    withheld = rights.find_withheld(user, answers)
+    withheld = rights.find_withheld_answers(user, answers)
     return [build_withheld_turn(answer) if answer.pk in withheld else build_turn(answer) for answer in answers]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from chat.pages.records import show_records
+from chat.pages.records import format_records
 from retrieval.text.block_items import read_cells
 from retrieval.text.markup import convert_notes, strip_markup
 
@@ -20,7 +20,7 @@ _SIGNS = (
 def convert_to_plain_text(text: str) -> str:
     lines = strip_markup(convert_notes(text), all_links=True).split("\n")
     rows = (" · ".join(filter(None, read_cells(line))) if is_table_row(line) else line for line in lines)
-    text = show_records("\n".join(rows))
+    text = format_records("\n".join(rows))
     for pattern, replacement in _SIGNS:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

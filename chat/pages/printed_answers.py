@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.models import Answer, Citation
-from chat.pages.cards import Cited, describe_place
+from chat.pages.cards import CitedPassage, describe_place
 from chat.pages.rendering import render_answer
 from chat.pages.turns import ShownTurn
 from chat.streaming.payloads import read_citation
@@ -51,21 +51,23 @@ class PrintedAnswer:
     def body(self) -> SafeString:
         turn = self.turn
         links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
-        return render_answer(turn.answer.text, links, turn.doubts, turn.addresses)
+        return render_answer(turn.answer.text, links, turn.doubts, turn.linkable_addresses)
 
 
-def _unique_markers(turn: ShownTurn) -> tuple[Cited, ...]:
+def _unique_markers(turn: ShownTurn) -> tuple[CitedPassage, ...]:
     # A stopped answer gets no footnotes, because its markers were not checked.
     return () if turn.is_stopped else turn.citations
 
 
-def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress) -> list[PrintedAnswer]:
+def build_printed_answers(
+    turns: Sequence[ShownTurn], user: AnyUser, build_address: BuildAddress
+) -> list[PrintedAnswer]:
     """Return the questions and answers, ready to print. ``build_address`` turns a path into a full address."""
     shown = [turn for turn in turns if not turn.is_withheld and turn.answer.is_finished]
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")
     known = documents.in_bulk({citation.document_id for citation in cited} - {None})
-    names = _name_scopes([turn.answer for turn in shown], user)
+    names = _build_scope_namer([turn.answer for turn in shown], user)
     printed = []
     for turn in turns:
         if turn not in shown:
@@ -78,7 +80,7 @@ def build_printed(turns: Sequence[ShownTurn], user: AnyUser, build_address: Buil
     return printed
 
 
-def _name_scopes(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
+def _build_scope_namer(answers: Iterable[Answer], user: AnyUser) -> Callable[[Answer], str]:
     """Return a function that names the documents searched for an answer, without names the user may not see."""
     listed = list(answers)
     collections = dict(Collection.objects.readable_by(user).values_list("pk", "name"))

@@ -15,21 +15,23 @@ from chat.conversations.rights import get_withheld_message
 from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.answer_files import build_file_name, write_markdown
 from chat.pages.page_views import load_own_turns
-from chat.pages.printed_answers import build_printed
+from chat.pages.printed_answers import build_printed_answers
 from chat.pages.sharing_views import load_shared_turns
 from chat.pages.turns import ShownTurn
 
 
 @require_safe
 @admit_visitors
-def print_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _print(request, *_read_own(request, conversation_id), reverse("chat:conversation", args=[conversation_id]))
+def print_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    return _print(
+        request, *_load_own_conversation(request, conversation_id), reverse("chat:conversation", args=[conversation_id])
+    )
 
 
 @require_safe
 @admit_visitors
-def save_own(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _save(request, *_read_own(request, conversation_id), get_withheld_message())
+def save_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    return _save(request, *_load_own_conversation(request, conversation_id), get_withheld_message())
 
 
 @require_safe
@@ -42,14 +44,14 @@ def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 
 @require_safe
 @admit_visitors
-def save_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+def save_shared_conversation(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     turns, heading = _read_shared(request, token)
     response = _save(request, turns, heading, _("This answer quotes documents that you may not read."))
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
 
-def _read_own(request: HttpRequest, conversation_id: uuid.UUID) -> tuple[list[ShownTurn], str]:
+def _load_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> tuple[list[ShownTurn], str]:
     conversation = get_own_conversation(request, conversation_id)
     return load_own_turns(conversation, request.user), str(conversation)
 
@@ -77,7 +79,7 @@ def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back:
     chosen, heading = _select_turns_to_print(request, turns, heading)
     context = {
         "heading": heading,
-        "printed": build_printed(chosen, request.user, request.build_absolute_uri),
+        "printed": build_printed_answers(chosen, request.user, request.build_absolute_uri),
         "site": request.build_absolute_uri("/"),
         "back": f"{back}#answer-{chosen[0].id}" if request.GET.get("answer") else back,
         "query": f"?answer={chosen[0].id}" if request.GET.get("answer") else "",
@@ -90,7 +92,7 @@ def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back:
 
 def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withheld: str) -> HttpResponse:
     chosen, heading = _select_turns_to_print(request, turns, heading)
-    printed = build_printed(chosen, request.user, request.build_absolute_uri)
+    printed = build_printed_answers(chosen, request.user, request.build_absolute_uri)
     text = write_markdown(printed, request.build_absolute_uri("/"), withheld)
     disposition = content_disposition_header(True, build_file_name(heading)) or ""
     return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers={"Content-Disposition": disposition})

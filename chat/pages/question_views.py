@@ -23,7 +23,7 @@ from chat.budgets import QuestionThrottle
 from chat.conversations import rights
 from chat.conversations.following import find_followed
 from chat.conversations.rights import (
-    find_readable,
+    find_readable_answer,
     get_visitor,
     is_own,
     list_own_answers,
@@ -36,9 +36,9 @@ from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
 from chat.pages.page_views import build_sidebar, is_followed, render_chat_page
-from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
+from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_piece
 from chat.pages.suggestions import list_follow_up_questions
-from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failures
+from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failed_parts
 from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
@@ -69,7 +69,7 @@ async def stream(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponseBase
 def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     if settings.CHAT_REQUIRES_LOGIN and not request.user.is_authenticated:
         raise Http404
-    answer = find_readable(request, answer_id)
+    answer = find_readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
     followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
@@ -85,7 +85,7 @@ async def _encode_frames(
     yield sse.encode_comment("open") + sse.encode_retry(RECONNECT_MILLISECONDS)
     page = _StreamedTurn(turn, language or settings.LANGUAGE_CODE, fresh=not after)
     if not after:
-        yield page.show("reset", {})
+        yield page.render_event("reset", {})
     following = readers.follow_as_reader(turn.id, user, after, session_key=session_key, caller=caller)
     async with aclosing(following) as followed:
         async for event in followed:
@@ -95,7 +95,7 @@ async def _encode_frames(
                 # Rendering in this thread would block all other streams.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
-            yield page.show(event.name, event.payload, event.event_id)
+            yield page.render_event(event.name, event.payload, event.event_id)
     yield sse.encode_event("", event="done")
 
 
@@ -132,7 +132,7 @@ class _StreamedTurn:
         self._titles = {source.marker: source.document for source in turn.sources}
         self._markdown = StreamedMarkdown(turn.id, self._titles) if fresh else None
 
-    def show(self, name: str, payload: Any, event_id: str = "") -> bytes:
+    def render_event(self, name: str, payload: Any, event_id: str = "") -> bytes:
         with translation.override(self._language):
             match name:
                 case "searched":
@@ -156,7 +156,7 @@ class _StreamedTurn:
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
             "sources": sources,
-            "failures": describe_failures(payload["degraded"]),
+            "failures": describe_failed_parts(payload["degraded"]),
             "rewritten": payload.get("completed_question", ""),
             "is_joined": bool(payload.get("joined_question")),
         }
@@ -170,7 +170,7 @@ class _StreamedTurn:
             if self._markdown is not None
             else render_piece(text, self._turn.id, self._titles, at=at)
         )
-        if isinstance(shown, Lines):
+        if isinstance(shown, RenderedLines):
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
         return sse.encode_event(shown, event="token", event_id=event_id)
 
@@ -224,7 +224,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         return _refuse(request, str(error), named, status=507)
     address = reverse("chat:conversation", args=[answer.conversation_id])
     if not request.htmx:  # type: ignore[attr-defined]
-        async_to_sync(streams.finish_answer)(answer.pk, caller=identify_caller(request))
+        async_to_sync(streams.complete_answer)(answer.pk, caller=identify_caller(request))
         return redirect(f"{address}#answer-{answer.pk}")
     if edits is not None:
         return HttpResponseClientRedirect(address)
@@ -250,7 +250,7 @@ def _read_filters(
     if not has_filters(request.POST):
         return None, ""
     if collection is None:
-        conversation = _find_own(request, named)
+        conversation = _find_own_conversation(request, named)
         collection = conversation.collection.slug if conversation and conversation.collection else ""
     return read_filters(request.POST, request.user, collection)
 
@@ -259,11 +259,11 @@ def _refuse(request: HttpRequest, message: str, conversation_id: uuid.UUID | Non
     if request.htmx:  # type: ignore[attr-defined]
         response = render(request, "chat/_question_error.html", {"error": message}, status=status)
         return reswap(retarget(response, "#question-error"), "outerHTML")
-    found = _find_own(request, conversation_id)
+    found = _find_own_conversation(request, conversation_id)
     return render_chat_page(request, found, status=status, error=message, question=request.POST.get("question", ""))
 
 
-def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
+def _find_own_conversation(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conversation | None:
     try:
         return get_own_conversation(request, conversation_id) if conversation_id else None
     except Http404:
@@ -275,7 +275,7 @@ def _find_own(request: HttpRequest, conversation_id: uuid.UUID | None) -> Conver
 def show_filters(request: HttpRequest) -> HttpResponse:
     """Show the filters that are chosen in the form, without submitting the question."""
     named = _parse_uuid(request.POST.get("conversation", ""))
-    conversation = _find_own(request, named)
+    conversation = _find_own_conversation(request, named)
     if not request.htmx:  # type: ignore[attr-defined]
         return render_chat_page(request, conversation, question=request.POST.get("question", ""))
     collection = request.POST.get("collection", "").replace("\0", "")

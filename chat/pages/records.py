@@ -24,10 +24,10 @@ _COLUMN = re.compile(r"(?:^|; )(?P<name>[^\s:;][^:;]{0,60}): ")
 
 def add_record_layout(markdown: MarkdownIt) -> None:
     """Make a Markdown parser show records, lines of the form ``column: value; column: value``, as columns."""
-    markdown.core.ruler.push("record_paragraphs", _lay_out)
+    markdown.core.ruler.push("record_paragraphs", _lay_out_records)
 
 
-def _lay_out(state: StateCore) -> None:
+def _lay_out_records(state: StateCore) -> None:
     tokens: list[Token] = []
     asked: list[Token] = []
     for opening, inline in pairwise([*state.tokens, Token("", "", 0)]):
@@ -59,7 +59,7 @@ def _break_lines(inline: Token) -> None:
     inline.children, children = [], inline.children or []
     for number, child in enumerate(children):
         first = not any(before.content for before in children[:number])
-        inline.children += _show_columns(child, first=first) if child.type == "text" else (child,)
+        inline.children += _build_column_tokens(child, first=first) if child.type == "text" else (child,)
 
 
 def _is_record(content: str) -> bool:
@@ -67,19 +67,19 @@ def _is_record(content: str) -> bool:
     return _COLUMN.match(content) is not None and len(names) >= FEWEST_COLUMNS and "\n" not in content
 
 
-def show_records(text: str) -> str:
+def format_records(text: str) -> str:
     """Return the text with each record (``column: value; …``) written as ``column value · column value``."""
-    return "\n".join(" · ".join(_show_cells(line)) if _is_record(line) else line for line in text.split("\n"))
+    return "\n".join(" · ".join(_format_cells(line)) if _is_record(line) else line for line in text.split("\n"))
 
 
-def _show_cells(line: str) -> Iterator[str]:
+def _format_cells(line: str) -> Iterator[str]:
     names = list(_COLUMN.finditer(line))
     for match, following in zip(names, [*names[1:], None], strict=True):
         value = line[match.end() : following.start() if following else len(line)]
         yield f"{format_column_label(match['name'])} {value}"
 
 
-def _show_columns(text: Token, *, first: bool) -> Iterator[Token]:
+def _build_column_tokens(text: Token, *, first: bool) -> Iterator[Token]:
     position = 0
     for match in _COLUMN.finditer(text.content):
         if match.start() == 0 and not match.group().startswith("; ") and not first:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from chat.answering.excerpt_markdown import GOES_ON
 from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
-from chat.pages.cards import Cited
-from chat.pages.doubts import Doubt
+from chat.pages.cards import CitedPassage
+from chat.pages.doubts import DoubtfulRange
 from retrieval.viewer import markdown_marks
 from retrieval.viewer.markdown_marks import Mark
 
@@ -35,7 +35,7 @@ _CHANGED = (
 
 
 def render_answer(
-    text: str, citations: Sequence[Cited], doubts: Sequence[Doubt] = (), addresses: Collection[str] = ()
+    text: str, citations: Sequence[CitedPassage], doubts: Sequence[DoubtfulRange] = (), addresses: Collection[str] = ()
 ) -> SafeString:
     """Render a finished answer with links to its citations and warning signs at doubtful sentences.
 
@@ -68,7 +68,7 @@ def render_answer(
     return mark_safe(html)  # noqa: S308
 
 
-def _add_sign(html: str, number: int, doubt: Doubt) -> str:
+def _add_sign(html: str, number: int, doubt: DoubtfulRange) -> str:
     """Insert a warning sign after the doubtful words, whose element has the attribute ``data-doubt``.
 
     The answer cannot contain this attribute itself, because its text is escaped.
@@ -81,11 +81,11 @@ def _add_sign(html: str, number: int, doubt: Doubt) -> str:
     return html[:at] + sign + html[at:]
 
 
-def _render_read_on_link(cited: Cited) -> SafeString:
+def _render_read_on_link(cited: CitedPassage) -> SafeString:
     return format_html(' <a class="read-on" href="{}">{}</a>', cited.href, _("Read on"))
 
 
-def render_citation(cited: Cited) -> SafeString:
+def render_citation(cited: CitedPassage) -> SafeString:
     template = _LINKED if cited.href else _UNLINKED
     html: SafeString = format_html(
         template,
@@ -93,7 +93,7 @@ def render_citation(cited: Cited) -> SafeString:
         title=cited.title,
         where=cited.where,
         quote=cited.preview,
-        support=cited.support_in_words,
+        support=cited.support_description,
         name=cited.name,
         marker=cited.marker,
     )

@@ -50,7 +50,7 @@ def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpRe
 
 @require_safe
 @admit_visitors
-def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+def show_shared_conversation(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     conversation = sharing.find_shared_conversation(token, request.user)
     if conversation is None:
         response = render(request, "chat/not_shared.html", status=404)

@@ -7,7 +7,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from chat.answering.checking.citations import MARKER, blank_code, find_unfinished_markup
+from chat.answering.checking.citations import MARKER, blank_out_code, find_unfinished_markup
 from chat.pages.answer_markdown import MARKDOWN
 
 # An unfinished answer beyond this many characters is shown as plain text until its end.
@@ -25,7 +25,7 @@ def render_piece(
     whole = before + text
     html = []
     position = len(before)
-    for match in MARKER.finditer(blank_code(whole), position, find_unfinished_markup(whole)):
+    for match in MARKER.finditer(blank_out_code(whole), position, find_unfinished_markup(whole)):
         marker = int(match.group(1))
         if marker not in markers or (at is not None and match.start() not in at):
             continue
@@ -63,8 +63,8 @@ class StreamedMarkdown:
         self._at: set[int] | None = None
         self._rendered_characters = 0
 
-    def feed(self, text: str, at: Collection[int] | None = None) -> Lines | SafeString:
-        """Add ``text`` to the answer. Return HTML to append to the page, or Lines to replace the answer so far."""
+    def feed(self, text: str, at: Collection[int] | None = None) -> RenderedLines | SafeString:
+        """Add ``text`` to the answer. Return HTML to append to the page, or RenderedLines to replace the answer."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text
@@ -80,7 +80,9 @@ class StreamedMarkdown:
             "link": self._link,
         }
         html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
-        return Lines(html, render_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at))
+        return RenderedLines(
+            html, render_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at)
+        )
 
     def _link(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at
@@ -88,7 +90,7 @@ class StreamedMarkdown:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class RenderedLines:
     """An unfinished answer: its complete lines as HTML, and its last line as text."""
 
     whole: SafeString

@@ -47,7 +47,7 @@ def list_suggestions(user: AnyUser, chosen: str = "") -> list[tuple[str, Collect
         return []
     collections = Collection.objects.filter(pk__in=searched).order_by("name", "pk")[:MOST_SUGGESTIONS]
     found = [
-        [(question, collection) for question in (_read_curated(collection) or _load_suggestions(collection))]
+        [(question, collection) for question in (_read_curated_questions(collection) or _load_suggestions(collection))]
         for collection in collections
     ]
     return list(filter(None, chain.from_iterable(zip_longest(*found))))[:MOST_SUGGESTIONS]
@@ -64,7 +64,7 @@ def list_questions(document: Document) -> list[tuple[str, Collection]]:
     return [(question, document.collection) for question in best]
 
 
-def _read_curated(collection: Collection) -> list[str]:
+def _read_curated_questions(collection: Collection) -> list[str]:
     lines = (" ".join(line.split()) for line in collection.suggested_questions.splitlines())
     return list(filter(None, lines))[:MOST_OF_A_COLLECTION]
 
@@ -89,10 +89,14 @@ def _find_suggestions(collection: Collection) -> list[str]:
                 best[document_id] = question, pk
     ordered = sorted(best.values(), key=lambda found: _rate_specificity(found[0]), reverse=True)
     filters = SearchFilters(collections=(collection.pk,), readers=(ANYBODY,))
-    return list(islice((question for question, pk in ordered if _is_sure(question, pk, filters)), MOST_OF_A_COLLECTION))
+    return list(
+        islice(
+            (question for question, pk in ordered if _is_clear_first_hit(question, pk, filters)), MOST_OF_A_COLLECTION
+        )
+    )
 
 
-def _is_sure(question: str, chunk_id: int, filters: SearchFilters) -> bool:
+def _is_clear_first_hit(question: str, chunk_id: int, filters: SearchFilters) -> bool:
     try:
         hits = search(question, filters, top_k=2).hits
     except RagsiteError as error:

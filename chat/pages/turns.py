@@ -17,9 +17,16 @@ from chat.answering.checking.citations import Marker, find_markers, remove_marke
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import describe_approval, has_table_rows
-from chat.pages.cards import Cited, ResultCard, SourceCard, build_cited_passage, build_result_cards, build_source_cards
-from chat.pages.changes import Change, list_distinct_changes
-from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
+from chat.pages.cards import (
+    CitedPassage,
+    ResultCard,
+    SourceCard,
+    build_cited_passage,
+    build_result_cards,
+    build_source_cards,
+)
+from chat.pages.changes import PassageChange, list_distinct_changes
+from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.filters import build_chips
 from chat.pages.plain_text import convert_to_plain_text
 from core.user_types import AnyUser
@@ -47,10 +54,10 @@ class ShownTurn:
 
     id: uuid.UUID
     answer: Answer
-    citations: tuple[Cited, ...] = ()
+    citations: tuple[CitedPassage, ...] = ()
     sources: tuple[SourceCard, ...] = ()
     results: tuple[ResultCard, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[DoubtfulRange, ...] = ()
     follow_ups: tuple[str, ...] = ()
     approved: str = ""
     filters: tuple[Chip, ...] = ()
@@ -63,7 +70,7 @@ class ShownTurn:
     may_correct_answers: bool = False
     is_withheld: bool = False
     models: Sequence[str] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PassageChange, ...] = ()
     last_read: datetime | None = None
     followed: bool | None = None
     reasons: ClassVar = Feedback.Reason.choices
@@ -78,26 +85,26 @@ class ShownTurn:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return describe_failures(self.answer.degraded)
+        return describe_failed_parts(self.answer.degraded)
 
     @property
     def waited_seconds(self) -> int:
         return int((timezone.now() - self.answer.created_at).total_seconds())
 
     @property
-    def links(self) -> tuple[Cited, ...]:
+    def links(self) -> tuple[CitedPassage, ...]:
         """The passages to which markers link: citations, or the unchecked sources of a stopped answer."""
         if not self.is_stopped:
             return self.citations
         return tuple(
-            Cited(
+            CitedPassage(
                 source.marker, source.href, source.title, source.section, source.page, source.page_unit, source.excerpt
             )
             for source in self.sources
         )
 
     @property
-    def addresses(self) -> tuple[str, ...]:
+    def linkable_addresses(self) -> tuple[str, ...]:
         """The addresses that may become links: the addresses of cited documents, and those in the cited texts."""
         # A stopped answer has markers but no citations.
         named = {cited.marker for cited in self.citations} or {each.number for each in find_markers(self.answer.text)}
@@ -111,7 +118,7 @@ class ShownTurn:
         return is_written or bool(self.models) or bool(self.notices or self.answer.notice)
 
     @property
-    def quoted(self) -> Cited | None:
+    def quoted_passage(self) -> CitedPassage | None:
         is_quoted = self.answer.generator == EXTRACTIVE and not self.answer.refused and not self.answer.computed
         return self.citations[0] if is_quoted and self.citations else None
 
@@ -169,7 +176,7 @@ def build_turn(
     may_correct_answers: bool = False,
     models: Sequence[str] = (),
     viewer: AnyUser | None = None,
-    changes: Mapping[int, Change] | None = None,
+    changes: Mapping[int, PassageChange] | None = None,
     followed: bool | None = None,
 ) -> ShownTurn:
     """Return a stored question and answer in the form that the template needs.
@@ -216,7 +223,7 @@ def _has_empty_filter_result(answer: Answer) -> bool:
     if not answer.asked_filters:
         return False
     try:
-        return not list_matching_documents(answer.filters()).exists()
+        return not list_matching_documents(answer.build_search_filters()).exists()
     except InvalidQuery:
         return False
 
@@ -242,7 +249,7 @@ def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
     return ShownTurn(answer.pk, bare, is_withheld=True)
 
 
-def describe_failures(degraded: Iterable[str]) -> tuple[str, ...]:
+def describe_failed_parts(degraded: Iterable[str]) -> tuple[str, ...]:
     sentences = {
         "vector": _("Search by meaning did not answer, so the passages were found by their words alone."),
         "lexical": _("Keyword search did not answer, so the passages were found by their meaning alone."),

@@ -24,7 +24,7 @@ from chat.pages.turns import build_turn, build_withheld_turn
 @require_safe
 def script(request: HttpRequest) -> HttpResponse:
     """Redirect to the widget's script, which opens the chat in an iframe. Raises: as :func:`frame`."""
-    _require_sites()
+    _require_widget_sites()
     return redirect(static("chat/widget.js"))
 
 
@@ -35,7 +35,7 @@ def frame(request: HttpRequest) -> HttpResponse:
 
     Raises: Http404 if WIDGET_SITES is empty or visitors must sign in.
     """
-    _require_sites()
+    _require_widget_sites()
     context = {"collection": request.GET.get("collection", ""), "heading": request.GET.get("heading", "")[:100]}
     response = render(request, "chat/widget.html", context)
     policy = {
@@ -49,14 +49,14 @@ def frame(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
-    _require_sites()
+def show_widget_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+    _require_widget_sites()
     found = get_object_or_404(list_unowned_answers().select_related("feedback", "repeats"), pk=answer_id)
     is_withheld = rights.is_withheld(AnonymousUser(), found)
     turn = build_withheld_turn(found) if is_withheld else build_turn(found, viewer=AnonymousUser())
     return render(request, "chat/_turn.html", {"turn": turn, "sources": turn.sources, "readonly": True})
 
 
-def _require_sites() -> None:
+def _require_widget_sites() -> None:
     if not settings.WIDGET_SITES or settings.CHAT_REQUIRES_LOGIN:
         raise Http404

@@ -26,7 +26,7 @@ FIRST_GUESS_SECONDS, NEWEST_SHARE, LONGEST_RETRY_SECONDS = 10.0, 0.2, 60
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
+class _QueuePlace:
     """A place in the queue of answers.
 
     It is reserved until the time ``until``. At ``begun_at`` the writing began. Any thread may call ``wake``.
@@ -38,11 +38,11 @@ class _Place:
     begun_at: float | None = None
 
     @property
-    def is_begun(self) -> bool:
+    def has_begun(self) -> bool:
         return self.begun_at is not None
 
 
-class Admission:
+class AnswerAdmission:
     """The queue of answers to be written in this process, shared by its threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,8 +50,8 @@ class Admission:
         self._clock = clock
         self._lock = threading.Lock()
         self._mean_seconds = FIRST_GUESS_SECONDS
-        self._reserved: dict[UUID, _Place] = {}
-        self._joined: dict[UUID, _Place] = {}
+        self._reserved: dict[UUID, _QueuePlace] = {}
+        self._joined: dict[UUID, _QueuePlace] = {}
 
     @property
     def max_concurrent_answers(self) -> int:
@@ -70,7 +70,9 @@ class Admission:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
-            most_of_caller = compute_share(self.max_concurrent_answers) + compute_share(self.max_waiting_answers)
+            most_of_caller = compute_caller_share(self.max_concurrent_answers) + compute_caller_share(
+                self.max_waiting_answers
+            )
             # A caller's answers beyond the caller's share take no places from other callers.
             ahead = sum(min(number, most_of_caller) if each else number for each, number in places.items())
             if ahead >= self.max_concurrent_answers + self.max_waiting_answers:
@@ -84,7 +86,7 @@ class Admission:
                 REFUSED_QUESTIONS.inc()
                 sentence = _("Your earlier questions are still being answered. Ask again when one of them is complete.")
                 raise BudgetSpent(sentence, self._estimate_seconds(1))
-            self._reserved[answer_id] = _Place(caller, now + RESERVED_SECONDS)
+            self._reserved[answer_id] = _QueuePlace(caller, now + RESERVED_SECONDS)
 
     def release(self, answer_id: UUID) -> None:
         with self._lock:
@@ -97,20 +99,22 @@ class Admission:
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)
-            self._joined[answer_id] = _Place(reserved.caller if reserved else caller, wake=wake)
-            self._count()
+            self._joined[answer_id] = _QueuePlace(reserved.caller if reserved else caller, wake=wake)
+            self._update_gauges()
 
     def get_position(self, answer_id: UUID) -> int:
         """Return the answer's position in the queue; at 0 or less, the writing may begin."""
         with self._lock:
-            writing = [each for each in self._joined.values() if each.is_begun]
+            writing = [each for each in self._joined.values() if each.has_begun]
             taken = Counter(each.caller for each in writing)
             may_begin: list[UUID] = []
             held_back: list[UUID] = []
             for key, each in self._joined.items():
-                if not each.is_begun:
+                if not each.has_begun:
                     taken[each.caller] += 1
-                    is_within = not each.caller or taken[each.caller] <= compute_share(self.max_concurrent_answers)
+                    is_within = not each.caller or taken[each.caller] <= compute_caller_share(
+                        self.max_concurrent_answers
+                    )
                     (may_begin if is_within else held_back).append(key)
             ahead = (may_begin + held_back).index(answer_id) + 1 - max(0, self.max_concurrent_answers - len(writing))
             return ahead if answer_id in may_begin else max(1, ahead)
@@ -118,7 +122,7 @@ class Admission:
     def begin(self, answer_id: UUID) -> None:
         with self._lock:
             self._joined[answer_id].begun_at = self._clock()
-            self._count()
+            self._update_gauges()
         self._wake_others()
 
     def leave(self, answer_id: UUID) -> None:
@@ -126,29 +130,29 @@ class Admission:
             begun_at = self._joined.pop(answer_id).begun_at
             if begun_at is not None:
                 self._mean_seconds += NEWEST_SHARE * (self._clock() - begun_at - self._mean_seconds)
-            self._count()
+            self._update_gauges()
         self._wake_others()
 
     def _estimate_seconds(self, answers: float) -> int:
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
 
-    def count_writing_and_waiting(self) -> tuple[int, int]:
-        writing = sum(each.is_begun for each in self._joined.values())
+    def count_writing_and_waiting_answers(self) -> tuple[int, int]:
+        writing = sum(each.has_begun for each in self._joined.values())
         return writing, len(self._joined) - writing
 
-    def _count(self) -> None:
-        writing, waiting = self.count_writing_and_waiting()
+    def _update_gauges(self) -> None:
+        writing, waiting = self.count_writing_and_waiting_answers()
         ANSWERS_IN_WRITING.set(writing)
         ANSWERS_IN_QUEUE.set(waiting)
 
     def _wake_others(self) -> None:
         for each in list(self._joined.values()):
-            if not each.is_begun:
+            if not each.has_begun:
                 each.wake()
 
 
-ADMISSION = Admission()
+ADMISSION = AnswerAdmission()
 
 
-def compute_share(places: int) -> int:
+def compute_caller_share(places: int) -> int:
     return max(1, int(places * settings.CALLER_SHARE))

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import get_language
 
 from chat.answering import writers
-from chat.answering.approved_answers import read_approved_version
+from chat.answering.approved_answers import read_approved_answers_version
 from chat.answering.prompts import PROMPT_VERSION
 from chat.metrics import ANSWER_CACHE
 from chat.models import Answer, Citation, Feedback
@@ -73,7 +73,7 @@ def build_key(
         "reformulator": _describe_backend(settings.QUERY_REFORMULATOR),
         "filters": repr(filters),
         "narrowing": hash_restrictions(filters.collections, filters.readers),
-        "approved": read_approved_version(filters.collections),
+        "approved": read_approved_answers_version(filters.collections),
         "versions": list(versions.values_list("collection", "version")),
         "embedder": list(Embedder.objects.filter(is_active=True).values_list("pk", "name")),
         "scales": repr(find_current_calibration()),
@@ -135,7 +135,7 @@ def find_cached_answer(
     return key, earlier
 
 
-def copy_answer(answer: Answer, original: Answer) -> list[Citation]:
+def copy_original_answer(answer: Answer, original: Answer) -> list[Citation]:
     """Copy ``original`` into ``answer`` without tokens and cost. Return the citations, not yet saved."""
     for name in _COPIED:
         setattr(answer, name, getattr(original, name))

@@ -72,10 +72,10 @@ def create_answer(
     models = writers.list_language_models(user)
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
-    with _reserve_place(caller) as answer_id, transaction.atomic():
+    with _reserve_queue_place(caller) as answer_id, transaction.atomic():
         budgets.spend_question(user)
         if conversation_id is not None:
-            conversation = _find_continuable(user, visitor).filter(pk=conversation_id).first()
+            conversation = _find_continuable_conversations(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
                 raise InvalidQuestion(_("This conversation does not exist, or is not yours."), field="conversation")
             if collection is not None or document is not None:
@@ -141,7 +141,7 @@ def _check_filters(user: AnyUser, conversation: Conversation) -> None:
 
 
 @contextmanager
-def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
+def _reserve_queue_place(caller: str) -> Iterator[uuid.UUID]:
     """Reserve a place in the queue, and yield the id for a new answer. An error releases the place."""
     answer_id = uuid.uuid4()
     ADMISSION.reserve(answer_id, caller)
@@ -152,7 +152,7 @@ def _reserve_place(caller: str) -> Iterator[uuid.UUID]:
         raise
 
 
-def _find_continuable(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
+def _find_continuable_conversations(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     if not visitor and not user.is_authenticated:
         return list_unowned_conversations()
     return Conversation.objects.of(user, visitor)

@@ -73,7 +73,7 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     if not snapshots:
         return {}
     try:
-        return _store_at_once(snapshots)
+        return _store_snapshots(snapshots)
     except DatabaseError:
         if len(snapshots) == 1:
             raise
@@ -81,14 +81,14 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     followed: dict[Run, bool] = {}
     for run, upto in snapshots.items():
         try:
-            followed |= _store_at_once({run: upto})
+            followed |= _store_snapshots({run: upto})
         except DatabaseError:
             logger.exception("Events of answer %s could not be stored.", run.answer.pk)
             followed[run] = False
     return followed
 
 
-def _store_at_once(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+def _store_snapshots(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     by_lease = {run.answer.lease: run for run in snapshots}
     with transaction.atomic():
         renewed = fetch_rows(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])

@@ -49,14 +49,14 @@ def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
     begin = 0
     for piece in split_text(answer.text):
         end = begin + len(piece)
-        yield build_token(piece, [Marker(*each).moved(-begin) for each in cited if begin <= each[1] < end])
+        yield build_token(piece, [Marker(*each).shift_by(-begin) for each in cited if begin <= each[1] < end])
         begin = end
 
 
 def build_searched_payload(draft: AnswerDraft) -> SearchedPayload:
     trace = draft.trace
     return {
-        "sources": [build_source(found, draft.question) for found in draft.sources],
+        "sources": [build_source_payload(found, draft.question) for found in draft.sources],
         "search_method": trace.search_method,
         "degraded": list(trace.degraded),
         "completed_question": find_completed_question(trace),
@@ -94,7 +94,7 @@ def find_completed_question(trace: SearchTrace) -> str:
     return done.query if done is not None and done.changed and (done.completed or done.corrected) else ""
 
 
-def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
+def set_search_fields(answer: Answer, draft: AnswerDraft) -> None:
     found = build_searched_payload(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
@@ -102,7 +102,7 @@ def fill_in_search(answer: Answer, draft: AnswerDraft) -> None:
     answer.profile_version_id = draft.profile_version
 
 
-def fill_in_outcome(answer: Answer, draft: AnswerDraft | None, outcome: CompletedEvent) -> list[Citation]:
+def set_outcome_fields(answer: Answer, draft: AnswerDraft | None, outcome: CompletedEvent) -> list[Citation]:
     """Set the answer's fields from the finished draft. Return its citations, not yet saved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
@@ -124,11 +124,11 @@ def build_unsaved_answer(
 ) -> tuple[Answer, list[Citation]]:
     answer = Answer(conversation=Conversation(), question=question)
     if draft is not None:
-        fill_in_search(answer, draft)
-    return answer, fill_in_outcome(answer, draft, outcome)
+        set_search_fields(answer, draft)
+    return answer, set_outcome_fields(answer, draft, outcome)
 
 
-def build_source(found: ContextSource, question: str) -> SourcePayload:
+def build_source_payload(found: ContextSource, question: str) -> SourcePayload:
     """Return the payload of a source. ``snippet`` is the part that best matches the question."""
     block = found.block
     return {

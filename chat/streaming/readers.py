@@ -54,7 +54,7 @@ async def follow_as_reader(
     The account, API key and session of ``user`` must stay valid too.
     """
     reader = _Reader(answer_id, user, session_key)
-    if not await in_database(reader.may_begin):
+    if not await in_database(reader.may_begin_reading):
         yield _build_withheld_event()
         return
     events = streams.follow_stream(answer_id, after, may_return=may_return, caller=caller)
@@ -75,7 +75,7 @@ async def _yield_while_permitted(
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
-                        if not await in_database(reader.may_go_on):
+                        if not await in_database(reader.may_continue_reading):
                             yield _build_withheld_event()
                             return
             finally:
@@ -90,7 +90,7 @@ async def _yield_while_permitted(
                 may_read = await in_database(reader.may_read, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
                 is_saved = event.name == "completed" and event.answer.is_finished
-                may_read = await in_database(reader.may_begin, event.answer if is_saved else None)
+                may_read = await in_database(reader.may_begin_reading, event.answer if is_saved else None)
             else:
                 may_read = True
             yield event if may_read else _build_withheld_event()
@@ -106,7 +106,7 @@ async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | No
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
     held = _find_rights(user.pk, get_limits(user), fresh=True)
-    if held is None or not held.allow_collections(answer.source_collections):
+    if held is None or not held.may_read_collections(answer.source_collections):
         return False
     return not held.find_hidden_documents(rights.find_documents_behind(answer))
 
@@ -123,7 +123,7 @@ class _Reader:
         # After a reconnection it is false, because only the event `searched` names the sources.
         self.knows_sources = False
 
-    def may_begin(self, saved: Answer | None = None) -> bool:
+    def may_begin_reading(self, saved: Answer | None = None) -> bool:
         """Return whether the user may read the answer. If it was deleted, return True: the stream reports that.
 
         ``saved`` is the answer, if it is loaded already.
@@ -145,27 +145,31 @@ class _Reader:
         self._behind |= collections
         self._documents |= documents
         payload = _load_searched_payload(answer)
-        return self.may_read(payload["sources"], fresh=True) if payload is not None else self.may_go_on(fresh=True)
+        return (
+            self.may_read(payload["sources"], fresh=True)
+            if payload is not None
+            else self.may_continue_reading(fresh=True)
+        )
 
     def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
         """Return whether the user may read these sources and all sources passed in earlier calls.
 
         If ``fresh``, the rights are not taken from the cache.
         """
-        quoted = rights.list_documents(sources)
+        quoted = rights.list_document_ids(sources)
         self._documents |= quoted
         self._behind |= rights.find_collections(quoted)
         self.knows_sources = True
-        return self.may_go_on(fresh=fresh)
+        return self.may_continue_reading(fresh=fresh)
 
-    def may_go_on(self, *, fresh: bool = False) -> bool:
+    def may_continue_reading(self, *, fresh: bool = False) -> bool:
         held = _find_rights(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
-            allowed = held.allow_collections(self._behind) and not held.find_hidden_documents(self._documents)
+            allowed = held.may_read_collections(self._behind) and not held.find_hidden_documents(self._documents)
         # The user may have got the right since, so the rights are read again before a refusal.
-        return allowed or (not fresh and self.may_go_on(fresh=True))
+        return allowed or (not fresh and self.may_continue_reading(fresh=True))
 
 
 def _load_searched_payload(answer: Answer) -> SearchedPayload | None:

@@ -14,7 +14,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.quoted_words import find_quotes
+from chat.answering.quoted_words import find_current_quotes
 from chat.conversations import rights
 from chat.conversations.history import store_sources_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
@@ -87,7 +87,7 @@ def save_answer(run: Run) -> StreamedEvent:
         answer.cache_key = run.cache_key if draft is not None and not is_approved else ""
         citations: list[Citation] = []
         if draft is not None:
-            payloads.fill_in_search(answer, draft)
+            payloads.set_search_fields(answer, draft)
             is_written = isinstance(outcome, CompletedEvent) and outcome.generator == draft.generator
             answer.search_ms = draft.trace.timings_ms.get("total")
             answer.trace = to_json(_build_trace(draft, answer.sources, cut_off=draft.cut_off and is_written))
@@ -96,11 +96,11 @@ def save_answer(run: Run) -> StreamedEvent:
                 answer.fail(outcome.message)
             case CompletedEvent():
                 answer.complete(is_partial=run.is_partial)
-                citations = payloads.fill_in_outcome(answer, draft, outcome)
+                citations = payloads.set_outcome_fields(answer, draft, outcome)
             case Answer():
                 answer.complete()
-                citations = answer_cache.copy_answer(answer, outcome)
-        citations = Citation.objects.bulk_create(_complete_references(citations))
+                citations = answer_cache.copy_original_answer(answer, outcome)
+        citations = Citation.objects.bulk_create(_update_references(citations))
         store_sources_behind(answer)
         if answer.choices:
             answer.narrowing_key = rights.hash_reader_rights(answer.source_collections, answer.asker)
@@ -128,7 +128,7 @@ def build_failure_payload(error: Exception) -> FailedPayload:
     return {"message": str(BROKEN)}
 
 
-def _complete_references(citations: list[Citation]) -> list[Citation]:
+def _update_references(citations: list[Citation]) -> list[Citation]:
     if not citations:
         return citations
     [(chunks, documents)] = fetch_rows(
@@ -139,7 +139,7 @@ def _complete_references(citations: list[Citation]) -> list[Citation]:
     for cited in citations:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
-    for cited, found in zip(citations, find_quotes(citations), strict=True):
+    for cited, found in zip(citations, find_current_quotes(citations), strict=True):
         cited.text_version = found.version if found.is_found else ""
     return citations
 

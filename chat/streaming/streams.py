@@ -61,7 +61,7 @@ async def follow_stream(
         run.may_return = run.may_return or may_return
         following = _follow_run(run, after)
     else:
-        following = _follow_stored(answer_id, after)
+        following = _follow_stored_events(answer_id, after)
     async with aclosing(following) as events:
         async for event in events:
             yield event
@@ -71,11 +71,11 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
     run = await in_database(writing.acquire_run, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
-        writing.start_writing(run)
+        writing.start_answer_writing(run)
     return run
 
 
-async def finish_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
+async def complete_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Write the answer, or wait for it, and return its last event. The writing stops if this call is cancelled."""
     last = build_unstored_event("failed", {"message": str(DELETED)})
     async with aclosing(follow_stream(answer_id, may_return=False, caller=caller)) as events:
@@ -137,7 +137,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
         run.last_read = time.monotonic()
 
 
-async def _follow_stored(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamedEvent, None]:
+async def _follow_stored_events(answer_id: uuid.UUID, after: str) -> AsyncGenerator[StreamedEvent, None]:
     attempt, position = _parse_position(after)
     quiet_since = time.monotonic()
     while True:

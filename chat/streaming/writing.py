@@ -50,16 +50,16 @@ def acquire_run(answer_id: uuid.UUID) -> Run | None:
     if answer is None:
         return None
     try:
-        filters = answer.filters()
+        filters = answer.build_search_filters()
     except InvalidQuery:
         filters = SearchFilters()
     return Run(answer, filters, list_turns_before(answer))
 
 
-def start_writing(run: Run) -> None:
+def start_answer_writing(run: Run) -> None:
     run.loop = asyncio.get_running_loop()
     RUNS[run.answer.pk] = run
-    run.task = asyncio.create_task(_write(run), name=f"answer {run.answer.pk}")
+    run.task = asyncio.create_task(_write_answer(run), name=f"answer {run.answer.pk}")
     run.task.add_done_callback(lambda _task: _close(run))
     watching = WATCHES.get(run.loop)
     if watching is None or watching.done():
@@ -67,7 +67,7 @@ def start_writing(run: Run) -> None:
         WATCHES[run.loop] = run.loop.create_task(watch_runs(run.loop), name="heartbeat of answers", context=Context())
 
 
-async def _write(run: Run) -> None:
+async def _write_answer(run: Run) -> None:
     run.outcome = FailedEvent(str(BROKEN))
     started = time.perf_counter()
     try:
@@ -78,7 +78,7 @@ async def _write(run: Run) -> None:
         if not run.is_stopped:
             run.ending = True
             ADMISSION.release(run.answer.pk)
-            await asyncio.shield(asyncio.ensure_future(_release_answer(run)))
+            await asyncio.shield(asyncio.ensure_future(_hand_over_answer(run)))
             return
         run.is_partial = True
         run.outcome = _complete_early(run, str(STOPPED))
@@ -145,7 +145,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
         yield FailedEvent(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer, (run.cache_key, earlier) = await in_database(_choose_and_look_up, run)
+        writer, (run.cache_key, earlier) = await in_database(_choose_writer_and_find_cached, run)
     except LookupError:
         yield FailedEvent(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
@@ -174,12 +174,12 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
 
 
 @cache_reads()
-def _choose_and_look_up(run: Run) -> tuple[str, tuple[str, Answer | None]]:
+def _choose_writer_and_find_cached(run: Run) -> tuple[str, tuple[str, Answer | None]]:
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
-    return writer, _look_up(run, writer)
+    return writer, _find_cached_answer(run, writer)
 
 
-def _look_up(run: Run, writer: str) -> tuple[str, Answer | None]:
+def _find_cached_answer(run: Run, writer: str) -> tuple[str, Answer | None]:
     """Return the answer's cache key, and an earlier answer to use again or None.
 
     If the database fails, return "" and None.
@@ -253,10 +253,10 @@ async def _end(run: Run) -> None:
             else:
                 await in_database(run.answer.give_up, last.payload["message"])
     run.publish(last)
-    _forget(run)
+    _forget_run(run)
 
 
-async def release_own_answers(seconds: float) -> None:
+async def hand_over_own_answers(seconds: float) -> None:
     """Give up the leases of this event loop's answers, so that other processes can write the answers.
 
     Wait at most ``seconds`` for answers that are being saved.
@@ -270,22 +270,22 @@ async def release_own_answers(seconds: float) -> None:
         await asyncio.wait(tasks, timeout=seconds)
 
 
-async def _release_answer(run: Run) -> None:
+async def _hand_over_answer(run: Run) -> None:
     try:
-        await in_database(run.answer.release_unfinished)
+        await in_database(run.answer.release_if_unfinished)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:
         logger.info("Answer %s is left to another process, because this one ends.", run.answer.pk)
-    _forget(run)
+    _forget_run(run)
 
 
 def _close(run: Run) -> None:
     if not run.ending:
         run.publish_next("failed", {"message": str(INTERRUPTED)})
-        _forget(run)
+        _forget_run(run)
 
 
-def _forget(run: Run) -> None:
+def _forget_run(run: Run) -> None:
     if RUNS.get(run.answer.pk) is run:
         del RUNS[run.answer.pk]

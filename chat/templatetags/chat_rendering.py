@@ -22,7 +22,7 @@ _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 @register.filter
 def answer_body(turn: ShownTurn) -> SafeString:
-    return render_answer(turn.answer.text, turn.links, turn.doubts, turn.addresses)
+    return render_answer(turn.answer.text, turn.links, turn.doubts, turn.linkable_addresses)
 
 
 @register.filter

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.debugging.follow_up import AnswerDocument, list_answer_documents
+from chat.debugging.follow_up import UsedDocument, list_answer_documents
 from chat.models import Answer
 from core.admin_base import PageAdmin, ReadOnlyAdmin
 from core.audit_signal import record_event
@@ -27,9 +27,9 @@ from evaluation.dashboard.dashboard_figures import (
     compute_activity,
     compute_distributions,
 )
-from evaluation.dashboard.gaps import MOST_QUESTIONS, find_gaps, find_unanswered
+from evaluation.dashboard.gaps import MOST_QUESTIONS, find_knowledge_gaps, find_unanswered_questions
 from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
-from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole
+from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole_number
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
 from retrieval.index.closeness import find_uncalibrated_embedder
@@ -75,14 +75,14 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
                 "ungrounded": scope.build_low_score_address(Score.Metric.GROUNDEDNESS, Judgement.Judge.OFFLINE),
                 "gaps": scope.address("gaps"),
             },
-            "unanswered": find_unanswered(scope)[1],
+            "unanswered": find_unanswered_questions(scope)[1],
             **(extra_context or {}),
         }
         return self._render(request, "dashboard", _("Dashboard"), scope, context)
 
     def gaps_view(self, request: HttpRequest) -> HttpResponse:
         scope = parse_scope(request.GET, request.user)
-        context = {"found": find_gaps(scope), "most_questions": MOST_QUESTIONS}
+        context = {"found": find_knowledge_gaps(scope), "most_questions": MOST_QUESTIONS}
         return self._render(request, "dashboard_gaps", _("Gaps in the documents"), scope, context)
 
     def _render(
@@ -124,7 +124,7 @@ def draw_day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dic
         _("half of the answers, first word"): values("first_token_p50_seconds"),
     }
     return {
-        "questions": draw_stacked_bars(labels, outcomes, format_whole, links=links()),
+        "questions": draw_stacked_bars(labels, outcomes, format_whole_number, links=links()),
         "helpful": draw_line_chart(
             labels,
             {_("helpful"): values("helpful_rate")},
@@ -145,10 +145,10 @@ def draw_score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
     labels = [f"{format_fixed(low, 1)} – {format_fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.build_low_score_address(found.metric, found.judge)] * low + [None] * (BINS - low)
-    return draw_stacked_bars(labels, {_("answers"): found.counts}, format_whole, links=links, low=low)
+    return draw_stacked_bars(labels, {_("answers"): found.counts}, format_whole_number, links=links, low=low)
 
 
-Row = tuple[Answer, Score | None, list[AnswerDocument]]
+Row = tuple[Answer, Score | None, list[UsedDocument]]
 
 
 def _make_rows(answers: QuerySet[Answer]) -> list[Row]:

@@ -26,7 +26,7 @@ from evaluation.experiments import (
     describe_verdict,
     format_points,
 )
-from evaluation.figures import format_percent, format_whole
+from evaluation.figures import format_percent, format_whole_number
 from evaluation.models import Experiment
 from retrieval.gates import find_objections
 from retrieval.models import SearchProfileVersion
@@ -159,4 +159,4 @@ def _make_row(summary: Report, metric: str) -> dict[str, str]:
 
 
 def _format_mean(values: Sequence[float]) -> str:
-    return f"{format_percent(fmean(values) if values else None)} ({format_whole(len(values))})"
+    return f"{format_percent(fmean(values) if values else None)} ({format_whole_number(len(values))})"

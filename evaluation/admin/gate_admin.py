@@ -101,7 +101,7 @@ class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
             **(comparison_context(comparison, request) if comparison else {}),
             "checked": checked,
             "state": render_badge(checked.verdict, checked.verdict.label),
-            "reason": gates.describe_check(checked),
+            "reason": gates.describe_gate_check(checked),
             "may_run": may_run and checked.verdict is Verdict.NOT_MEASURED,
             "is_live": checked.verdict in (Verdict.RUNNING, Verdict.BEING_READ),
             "back": admin_link(back),

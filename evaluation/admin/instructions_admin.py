@@ -23,7 +23,7 @@ from core import deadline
 from core.admin_base import PageAdmin, redirect_to, render_badge
 from core.user_types import AnyUser
 from evaluation import gates
-from evaluation.dashboard.gaps import find_unanswered
+from evaluation.dashboard.gaps import find_unanswered_questions
 from evaluation.dashboard.scope import build_scope
 from evaluation.models import EvaluationQuestion, RunKind
 from evaluation.runs.measurement import Reply, measure_reply
@@ -173,7 +173,9 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     measured = EvaluationQuestion.objects.measurable(RunKind.ANSWERS).filter(evaluation_set__collection=collection)
     found = list(measured.order_by("pk").values_list("text", flat=True)[:QUESTIONS])
     if not found:
-        found = [gap.question for gap in find_unanswered(build_scope(user, collection=collection))[0][:QUESTIONS]]
+        found = [
+            gap.question for gap in find_unanswered_questions(build_scope(user, collection=collection))[0][:QUESTIONS]
+        ]
     return found
 
 

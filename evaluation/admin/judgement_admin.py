@@ -26,7 +26,7 @@ from core.admin_base import (
     render_job_badge,
 )
 from evaluation import judgements as judgement_requests
-from evaluation.figures import format_fixed, format_percent, format_whole
+from evaluation.figures import format_fixed, format_percent, format_whole_number
 from evaluation.judgements import count_spent_tokens
 from evaluation.models import Judgement, JudgeUsage, Score
 from retrieval.admin.curated import CollectionFilter
@@ -34,7 +34,7 @@ from retrieval.admin.curated import CollectionFilter
 EXCERPT_CHARACTERS = 160
 
 
-def score_text(score: Score) -> SafeString:
+def format_score(score: Score) -> SafeString:
     if score.score is None:
         return render_badge("failed", _t("error"))
     text = format_fixed(score.score, 2)
@@ -48,7 +48,7 @@ class ShowsJudgements:
 
     @admin.display(description=_("scores"))
     def results(self, judgement: Judgement) -> SafeString:
-        rows = ((one.get_metric_display(), score_text(one)) for one in judgement.scores.all())
+        rows = ((one.get_metric_display(), format_score(one)) for one in judgement.scores.all())
         return format_html_join(mark_safe("<br>"), "{} {}", rows) or mark_safe("-")
 
 
@@ -67,7 +67,7 @@ class ScoreInline(ReadOnlyInline):
 
     @admin.display(description=_("score"))
     def formatted_score(self, score: Score) -> SafeString:
-        return score_text(score)
+        return format_score(score)
 
     @admin.display(description=_("reason"))
     def why(self, score: Score) -> str:
@@ -130,7 +130,7 @@ class JudgementAdmin(ShowsJudgements, AuditedViewAdmin, ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Judgement]:
         judgements: QuerySet[Judgement] = super().get_queryset(request)
-        if (closed := rights.build_closed_condition(request.user, "answer__")) is not None:
+        if (closed := rights.build_unreadable_condition(request.user, "answer__")) is not None:
             judgements = judgements.exclude(closed)
         return judgements.defer("answer__trace", "answer__sources", "answer__text").prefetch_related(
             Prefetch("scores", Score.objects.defer("details", "reason"))
@@ -172,8 +172,8 @@ def describe_active_judge() -> str:
     values = {
         "judge": settings.JUDGE_MODEL,
         "share": format_percent(settings.JUDGE_SAMPLE_RATE, 0),
-        "spent": format_whole(count_spent_tokens()),
-        "budget": format_whole(settings.JUDGE_DAILY_BUDGET_TOKENS),
+        "spent": format_whole_number(count_spent_tokens()),
+        "budget": format_whole_number(settings.JUDGE_DAILY_BUDGET_TOKENS),
     }
     if settings.JUDGE_DAILY_BUDGET_TOKENS:
         text = _t("%(judge)s judges %(share)s of the answers. It has used %(spent)s of its %(budget)s tokens today.")

@@ -23,7 +23,7 @@ from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
 from evaluation.models import EvaluationQuestion, ExpectedPassage
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import find_expected_chunks
@@ -41,7 +41,7 @@ LARGEST_QUERY_CHARACTERS = 500
 class IsDraft(ConditionFilter):
     title = _("draft")
     parameter_name = "draft"
-    conditions = {"yes": (_("Yes"), ~build_asked_condition()), "no": (_("No"), build_asked_condition())}
+    conditions = {"yes": (_("Yes"), ~build_runnable_condition()), "no": (_("No"), build_runnable_condition())}
 
 
 class ExpectedPassageFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in the stubs only
@@ -177,8 +177,8 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
             "may_pick": True,
             "searched": query,
             "search_problem": problem,
-            "found": _list_offers(obj, found),
-            "of_answer": _list_offers(obj, of_answer[:MOST_OFFERED]),
+            "found": _list_offered_passages(obj, found),
+            "of_answer": _list_offered_passages(obj, of_answer[:MOST_OFFERED]),
         }
 
     def get_urls(self) -> list[URLPattern]:
@@ -203,7 +203,7 @@ class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
         return redirect_to(question)
 
 
-def _list_offers(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
+def _list_offered_passages(question: EvaluationQuestion, chunk_ids: list[int]) -> list[tuple[Chunk, str, bool]]:
     chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
     by_id = chunks.prefetch_related("document").in_bulk(chunk_ids)
     expected = set(question.expected_passages.filter(grade__gt=0).values_list("source", "content_hash"))

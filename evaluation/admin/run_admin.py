@@ -57,7 +57,7 @@ def run_badge(run: EvaluationRun) -> SafeString:
     if run.status != EvaluationRun.Status.RUNNING:
         return render_job_badge(run)
     progress = '{0} <progress max="100" value="{1}">{1} %</progress> {1} %'
-    return render_job_badge(run, format_html(progress, run.get_status_display(), run.percent))
+    return render_job_badge(run, format_html(progress, run.get_status_display(), run.progress_percent))
 
 
 def documents_badge(run: EvaluationRun) -> SafeString | str:
@@ -95,7 +95,7 @@ def result_text(run: EvaluationRun, metric: str = "") -> str:
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
-def ranks_text(result: QuestionResult) -> str:
+def describe_ranks(result: QuestionResult) -> str:
     relevant = [one for one in result.expected if one["grade"] > 0]
     ranks = sorted(one["rank"] for one in relevant if one["rank"] is not None)
     parts = [f"#{rank}" for rank in dict.fromkeys(ranks)]
@@ -157,7 +157,7 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
     }
 
 
-def list_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
+def list_results_worst_first(run: EvaluationRun, *, wrong_only: bool = False) -> QuerySet[Any]:
     """Return the run's results, the worst first. If ``wrong_only``, right answers are left out."""
     results = list_results(run)
     if run.kind == RunKind.SEARCH:
@@ -257,7 +257,9 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
     def page_context(self, request: HttpRequest, obj: EvaluationRun) -> dict[str, object]:
         run, means = obj, obj.summary.get("metrics", {})
         wrong_only = run.kind == RunKind.ANSWERS and "wrong" in request.GET
-        page = Paginator(list_worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(request.GET.get("p"))
+        page = Paginator(list_results_worst_first(run, wrong_only=wrong_only), RESULTS_PER_PAGE).get_page(
+            request.GET.get("p")
+        )
         may_explain = request.user.has_perm("retrieval.view_searchprofile")
         others = EvaluationRun.objects.filter(
             Q(draft=None) | Q(draft=run.draft_id),
@@ -282,7 +284,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             ],
             "results_template": f"admin/evaluation/evaluationrun/_{run.kind}_results.html",
             "wrong_only": wrong_only,
-            "wrong_count": list_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
+            "wrong_count": list_results_worst_first(run, wrong_only=True).count() if run.kind == RunKind.ANSWERS else 0,
             "others": others.exclude(pk=run.pk)[:MOST_OTHERS] if run.status == EvaluationRun.Status.DONE else (),
         }
 

@@ -17,7 +17,12 @@ from evaluation.embedder_trials.known_embedders import (
     compute_stored_bytes,
     get_known_options,
 )
-from evaluation.embedder_trials.requests import cancel_trial, delete_unused_vectors, request_switch, request_trial
+from evaluation.embedder_trials.requests import (
+    cancel_trial,
+    delete_unused_vectors,
+    request_embedder_switch,
+    request_trial,
+)
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
 from retrieval.models import Chunk, Embedder
@@ -39,7 +44,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             self.build_button_path(f"{name}/", view, f"embeddertrial_{name}", permission)
             for name, view in (
                 ("try", self.try_view),
-                ("switch", self.switch_view),
+                ("switch", self.switch_embedder_view),
                 ("cancel", self.cancel_view),
                 ("discard", self.discard_view),
             )
@@ -77,11 +82,13 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         label, options = (known.label, known.options) if known is not None else (name, get_known_options(name))
         return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
 
-    def switch_view(self, request: HttpRequest) -> HttpResponse:
+    def switch_embedder_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()
         if trial is None:
             return redirect_to(EmbedderTrial)
-        return self._run_and_report(request, lambda: request_switch(trial), _t("The site is switching to %s.") % trial)
+        return self._run_and_report(
+            request, lambda: request_embedder_switch(trial), _t("The site is switching to %s.") % trial
+        )
 
     def cancel_view(self, request: HttpRequest) -> HttpResponse:
         for trial in EmbedderTrial.unfinished():

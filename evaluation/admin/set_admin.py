@@ -22,7 +22,7 @@ from core.admin_base import PageAdmin, admin_link, redirect_to
 from evaluation.admin.run_admin import draw_trend_chart
 from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
 from evaluation.sets import building
@@ -107,7 +107,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
         sets: QuerySet[EvaluationSet] = super().get_queryset(request)
         return sets.annotate(
             question_count=Count("questions", distinct=True),
-            asked_count=Count("questions", filter=build_asked_condition("questions"), distinct=True),
+            asked_count=Count("questions", filter=build_runnable_condition("questions"), distinct=True),
         )
 
     def get_fields(self, request: HttpRequest, obj: EvaluationSet | None = None) -> list[Any]:
@@ -157,7 +157,9 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [
-            self.build_button_path("make-case/", self.make_case_view, "make_case", "evaluation.add_evaluationquestion"),
+            self.build_button_path(
+                "make-case/", self.add_complaint_view, "make_case", "evaluation.add_evaluationquestion"
+            ),
             self.build_button_path(
                 "<int:set_id>/run/", self.run_view, "evaluationset_run", "evaluation.add_evaluationrun"
             ),
@@ -180,7 +182,7 @@ class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
             return redirect_to(run)
         return redirect_to(evaluation_set)
 
-    def make_case_view(self, request: HttpRequest) -> HttpResponse:
+    def add_complaint_view(self, request: HttpRequest) -> HttpResponse:
         """Copy an answer's question into the evaluation set of complaints. No run uses it while it is a draft."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))

@@ -39,14 +39,14 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class UnansweredQuestion:
     answer: str
     question: str
     asked_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class KnowledgeGap:
     """Questions about one subject to which the documents gave no good answer.
 
     ``questions`` are the different wordings, most typical first. ``asked`` are the times, latest first. ``documents``
@@ -54,7 +54,7 @@ class Gap:
     """
 
     questions: tuple[str, ...]
-    asked: tuple[Unanswered, ...]
+    asked: tuple[UnansweredQuestion, ...]
     documents: tuple[Document, ...] = ()
 
     @property
@@ -62,31 +62,32 @@ class Gap:
         return len(self.asked)
 
     @property
-    def examples(self) -> tuple[Unanswered, ...]:
+    def examples(self) -> tuple[UnansweredQuestion, ...]:
         last = {one.question: one for one in reversed(self.asked)}
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
     @property
-    def other_count(self) -> int:
+    def other_question_count(self) -> int:
         return max(0, len(self.questions) - _EXAMPLES)
 
 
-def list_wordings(asked: Sequence[Unanswered]) -> list[str]:
+def list_distinct_questions(asked: Sequence[UnansweredQuestion]) -> list[str]:
     """Return the different questions in alphabetical order, ignoring differences of case and white space."""
     return sorted({_normalize_question(one.question) for one in asked})
 
 
 def cluster_gaps(
-    asked: Sequence[Unanswered],
+    asked: Sequence[UnansweredQuestion],
     vectors: npt.NDArray[np.float32],
     least_likeness: float = LEAST_LIKENESS,
-) -> list[Gap]:
+) -> list[KnowledgeGap]:
     """Group by meaning the questions that had no good answer. Return the groups, the largest first.
 
-    ``vectors`` are the unit vectors of :func:`list_wordings`, in the same order, of shape (wordings, dimension).
+    ``vectors`` are the unit vectors of :func:`list_distinct_questions`, in the same order, of shape (questions,
+    dimension).
     """
-    words = list_wordings(asked)
-    times: dict[str, list[Unanswered]] = {}
+    words = list_distinct_questions(asked)
+    times: dict[str, list[UnansweredQuestion]] = {}
     for one in asked:
         times.setdefault(_normalize_question(one.question), []).append(one)
     found = []
@@ -100,7 +101,7 @@ def cluster_gaps(
             reverse=True,
         )
         typed = [max(times[words[index]], key=lambda one: (one.asked_at, one.answer)).question for index in central]
-        found.append(Gap(tuple(typed), tuple(inside)))
+        found.append(KnowledgeGap(tuple(typed), tuple(inside)))
     return sorted(found, key=lambda gap: (-gap.size, gap.questions))
 
 
@@ -147,7 +148,7 @@ KEPT_SECONDS = 900
 _SAMPLE = 20
 
 
-def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
+def find_unanswered_questions(scope: DashboardScope) -> tuple[list[UnansweredQuestion], int]:
     """Return the latest questions with a refused or unhelpful answer, at most 500, and how many there are.
 
     Questions that a curator has settled are left out.
@@ -156,7 +157,7 @@ def find_unanswered(scope: DashboardScope) -> tuple[list[Unanswered], int]:
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question is shown as it was rewritten for the search, so that it needs no earlier questions.
     found = [
-        Unanswered(str(row.pk), row.standalone_question, row.completed_at)
+        UnansweredQuestion(str(row.pk), row.standalone_question, row.completed_at)
         for row in rows
         if row.completed_at is not None
     ]
@@ -190,7 +191,7 @@ class GapReport:
     ``groups`` groups.
     """
 
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[KnowledgeGap] = field(default_factory=list)
     groups: int = 0
     read: int = 0
     total: int = 0
@@ -198,9 +199,9 @@ class GapReport:
     error: str = ""
 
 
-def find_gaps(scope: DashboardScope) -> GapReport:
+def find_knowledge_gaps(scope: DashboardScope) -> GapReport:
     """Return the groups of questions without a good answer, cached for 15 minutes or until the next such question."""
-    asked, total = find_unanswered(scope)
+    asked, total = find_unanswered_questions(scope)
     if not asked:
         return GapReport()
     name = embedder_choice.get_embedder().name
@@ -213,7 +214,7 @@ def find_gaps(scope: DashboardScope) -> GapReport:
     kept: GapReport | None = caches["process"].get(key)
     if kept is not None:
         return kept
-    words = list_wordings(asked)
+    words = list_distinct_questions(asked)
     try:
         vectors = embedder_choice.get_embedder().embed_documents(words)
     except RagsiteError as error:

@@ -52,7 +52,7 @@ class DashboardScope:
 
     def build_readable_sql(self) -> str:
         """Return an SQL condition "AND …" for answers that the viewer may read; "" if the viewer may read all."""
-        if rights.build_closed_condition(self.viewer) is None:
+        if rights.build_unreadable_condition(self.viewer) is None:
             return ""
         is_open = rights.filter_open_answers(self.viewer, Answer.objects.order_by()).values("pk").query
         sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
@@ -106,7 +106,7 @@ def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
     )
     if scope.collection is not None:
         scores = scores.filter(judgement__answer__collection=scope.collection)
-    if (closed := rights.build_closed_condition(scope.viewer, "judgement__answer__")) is not None:
+    if (closed := rights.build_unreadable_condition(scope.viewer, "judgement__answer__")) is not None:
         scores = scores.exclude(closed)
     return (
         scores.select_related("judgement__answer__feedback")

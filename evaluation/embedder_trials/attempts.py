@@ -63,7 +63,7 @@ def continue_trial(trial_id: int) -> EmbedderTrial | None:
 
 def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
     was_at = Step(trial.step)
-    candidate = _open(trial, progress)
+    candidate = _open_embedder(trial, progress)
     if trial.with_switch:
         progress.begin(Step.SWITCH)
         row = reembedding.encode_passages(candidate, progress, trial.options)
@@ -84,7 +84,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
     trial.end(EmbedderTrial.Status.DONE, figures=figures, vector_weight=weight, not_fitted=trial.not_fitted)
 
 
-def _open(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
+def _open_embedder(trial: EmbedderTrial, progress: TrialProgress) -> TextEmbedder:
     options = trial.options
     if "built_in" not in options:
         # This object only downloads the model into the shared cache.

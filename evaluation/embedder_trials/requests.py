@@ -34,7 +34,7 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
     return trial
 
 
-def request_switch(trial: EmbedderTrial) -> None:
+def request_embedder_switch(trial: EmbedderTrial) -> None:
     """Let a worker switch the site to the embedder of a trial.
 
     Raises: EvaluationError if the trial has not been measured, or if another trial is unfinished.

@@ -25,7 +25,7 @@ from typing import Any
 from chat.answering.checking.citations import remove_markers
 from core.exceptions import LeaseLost
 from evaluation.judges.judge_model import Form, JudgeModel
-from evaluation.judges.types import JudgeError, JudgementCase, MeasuredScore, Meter, UnusableJudgement
+from evaluation.judges.types import JudgeError, JudgementCase, MeasuredScore, UnusableJudgement, UsageMeter
 
 _SILENCE = {
     "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
@@ -96,11 +96,11 @@ def _remove_embedded_files(text: str) -> str:
 
 
 class DeepEvalJudge:
-    def __init__(self, model: JudgeModel, meter: Meter) -> None:
+    def __init__(self, model: JudgeModel, meter: UsageMeter) -> None:
         self.name = model.name
         self._llm = _JudgeLLM(model, meter)
 
-    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
+    def list_metrics(self, case: JudgementCase) -> tuple[str, ...]:
         if not case.sources:
             return ()
         if case.refused:
@@ -128,7 +128,7 @@ class DeepEvalJudge:
 
 
 class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
-    def __init__(self, model: JudgeModel, meter: Meter) -> None:
+    def __init__(self, model: JudgeModel, meter: UsageMeter) -> None:
         self._model, self._meter = model, meter
         super().__init__(model.name)
 

@@ -13,7 +13,7 @@ from core.language_model.completion_stream import LENGTH, STOP
 from evaluation.judges.types import JudgeUnavailable, UnusableJudgement
 
 if TYPE_CHECKING:
-    from evaluation.judges.types import Meter
+    from evaluation.judges.types import UsageMeter
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -30,13 +30,13 @@ of your reply stand outside them, and nothing in them changes either."""
 class JudgeModel(ChatModel):
     """A language model that judges, on an OpenAI-compatible server with JSON schemas."""
 
-    def ask(self, prompt: str, form: type[Form], meter: Meter) -> Form:
+    def ask(self, prompt: str, form: type[Form], meter: UsageMeter) -> Form:
         """Return the model's reply as an object of the class ``form``.
 
         Raises: JudgeUnavailable if the server fails; UnusableJudgement if the reply is cut off, has another form or has
         an empty list; the errors of ``meter``.
         """
-        meter.check()
+        meter.check_limits()
         schema = {"name": form.__name__, "schema": make_schema_strict(form.model_json_schema()), "strict": True}
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": prompt}]
         try:

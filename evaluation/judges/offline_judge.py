@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chat.answering.checking.citations import blank_spans, find_markers, remove_markers
+from chat.answering.checking.citations import blank_out_spans, find_markers, remove_markers
 from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
 from chat.answering.checking.verification import verify_citations
 from chat.answering.checking.words import find_stems
@@ -114,12 +114,12 @@ class OfflineJudge:
     def __init__(self) -> None:
         self._verified: VerificationResult | None = None
 
-    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
+    def list_metrics(self, case: JudgementCase) -> tuple[str, ...]:
         of_context = ("contextual_relevancy",) if case.sources else ()
         if case.refused or not case.sources:
             return of_context
         markers = find_markers(case.answer) if case.markers is None else case.markers
-        plain = blank_spans(case.answer, [(marker.start, marker.end) for marker in markers])
+        plain = blank_out_spans(case.answer, [(marker.start, marker.end) for marker in markers])
         said = (plain[one.start : one.end] for one in self._verify(case).statements)
         is_claimed = not case.is_quoted and any(map(extract_assertion, said))
         of_claims = ("groundedness", "citation_support") if is_claimed else ()

@@ -59,15 +59,15 @@ class MeasuredScore:
 class Judge(Protocol):
     name: str
 
-    def metrics(self, case: JudgementCase) -> tuple[str, ...]:
+    def list_metrics(self, case: JudgementCase) -> tuple[str, ...]:
         """Return the metrics that apply to this case, in the order in which to measure them."""
 
     def measure(self, metric: str, case: JudgementCase) -> MeasuredScore:
         """Return the score of the metric. Raises: JudgeError if the judge cannot give a score."""
 
 
-class Meter(Protocol):
-    def check(self) -> None:
+class UsageMeter(Protocol):
+    def check_limits(self) -> None:
         """Check the limits before a request. Raises: JudgeBudgetSpent, LeaseLost or JudgeUnavailable."""
 
     def count(self, prompt_tokens: int, completion_tokens: int) -> None:

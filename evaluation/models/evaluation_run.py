@@ -12,8 +12,8 @@ from evaluation.payload_types import (
     ExpectedPassagePayload,
     MeasuredCitationPayload,
     MetricJudgementPayload,
-    SummaryPayload,
-    UnmetPayload,
+    RunSummaryPayload,
+    UnmetExpectationsPayload,
 )
 from retrieval.models import Draft, SearchProfileVersion
 
@@ -59,7 +59,9 @@ class EvaluationRun(EvaluationJob):
     asked = models.PositiveIntegerField(_("questions asked"), default=0)
     total = models.PositiveIntegerField(_("questions"), default=0)
     unresolved = models.PositiveIntegerField(_("expected passages that are gone"), default=0)
-    summary: models.JSONField[SummaryPayload, SummaryPayload] = models.JSONField(_("results"), default=dict, blank=True)
+    summary: models.JSONField[RunSummaryPayload, RunSummaryPayload] = models.JSONField(
+        _("results"), default=dict, blank=True
+    )
     fingerprint = models.CharField(max_length=64, blank=True, editable=False)
     conditions = models.JSONField(_("conditions"), default=dict, blank=True)
     corpus_version = models.PositiveBigIntegerField(_("state of the documents"), null=True, blank=True)
@@ -87,7 +89,7 @@ class EvaluationRun(EvaluationJob):
         return self.status == self.Status.DONE and not self.unreliable_reason
 
     @property
-    def percent(self) -> int:
+    def progress_percent(self) -> int:
         return 100 * self.asked // self.total if self.total else 0
 
 
@@ -144,7 +146,9 @@ class AnswerResult(models.Model):
     notice = models.TextField(_("notice"), blank=True)
     agreement = models.FloatField(_("agreement"), null=True)
     expectations = models.FloatField(_("expectations met"), null=True)
-    unmet: models.JSONField[UnmetPayload, UnmetPayload] = models.JSONField(_("expectations not met"), default=dict)
+    unmet: models.JSONField[UnmetExpectationsPayload, UnmetExpectationsPayload] = models.JSONField(
+        _("expectations not met"), default=dict
+    )
     groundedness = models.FloatField(_("backed by its sources"), null=True)
     refusal = models.FloatField(_("refusal"))
     first_token_milliseconds = models.FloatField(_("milliseconds to the first word"), null=True)

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from evaluation.expectations import Expectations
+from evaluation.expectations import AnswerExpectations
 from retrieval.models import Collection
 
 
@@ -51,7 +51,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
     return reduce(or_, (Q(**{f"{prefix}{lookup}": value}) for lookup, value in conditions))
 
 
-def build_asked_condition(path: str = "") -> Q:
+def build_runnable_condition(path: str = "") -> Q:
     """Return a condition for the questions that search or answer runs can use. ``path`` leads to the question."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
@@ -135,8 +135,8 @@ class EvaluationQuestion(models.Model):
         return self.text
 
     @property
-    def expectations(self) -> Expectations:
-        return Expectations(tuple(self.must), tuple(self.must_not), self.longest, self.expects_refusal)
+    def expectations(self) -> AnswerExpectations:
+        return AnswerExpectations(tuple(self.must), tuple(self.must_not), self.longest, self.expects_refusal)
 
     def clean(self) -> None:
         self.expected_answer = self.expected_answer.strip()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from chat.answering.checking.citations import remove_markers
-from chat.answering.checking.support import EvidencePassage, SupportScorer, cut_passage
+from chat.answering.checking.support import EvidencePassage, SupportScorer, split_passage
 from retrieval.text.language import detect_language
 from retrieval.text.sentences import split_sentences
 from retrieval.text.word_lists import read_words
@@ -37,7 +37,7 @@ def measure_agreement(text: str, *, refused: bool, expected: str, expects_refusa
         return float(refused)
     if not expected:
         return None
-    return 0.0 if refused else _measure_support(expected, cut_passage(1, remove_markers(text)))
+    return 0.0 if refused else _measure_support(expected, split_passage(1, remove_markers(text)))
 
 
 def measure_groundedness(statements: Sequence[CheckedStatement], *, refused: bool) -> float | None:

@@ -20,7 +20,7 @@ from evaluation.expectations import MOST_POINTS, grade_answer
 from evaluation.judgements import JobMeter
 from evaluation.judges.types import JudgeBudgetSpent, JudgeError, JudgementCase, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
-from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetPayload
+from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetExpectationsPayload
 from evaluation.runs import agreement
 from evaluation.runs.results import find_measure
 from evaluation.sets.resolution import find_expected_chunks
@@ -42,7 +42,7 @@ class NotMeasured(EvaluationError):
     """An error: the question or run cannot be measured now. Another attempt may succeed."""
 
 
-class Unmeasurable(EvaluationError):
+class UnmeasurableRun(EvaluationError):
     """An error: the run cannot be measured, and another attempt would not help."""
 
 
@@ -91,12 +91,12 @@ class SearchMeasurement:
     def warm_up(self, question: EvaluationQuestion) -> None:
         """Load models and open connections, so that the first timed question is not slower.
 
-        Raises: NotMeasured, Unmeasurable.
+        Raises: NotMeasured, UnmeasurableRun.
         """
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """Return the measured result of a question, without saving it. Raises: NotMeasured, Unmeasurable."""
+        """Return the measured result of a question, without saving it. Raises: NotMeasured, UnmeasurableRun."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -132,7 +132,7 @@ class SearchMeasurement:
         try:
             result = search(question.text, self._task.filters, profile=self._task.profile, top_k=self._top_k)
         except InvalidQuery as error:
-            raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
+            raise UnmeasurableRun(f"The question {question.text!r} cannot be searched: {error}") from error
         raise_if_degraded(question, result.trace)
         return result
 
@@ -201,7 +201,7 @@ class AnswerMeasurement:
         try:
             search(question.text, self._task.filters, profile=self._task.profile)
         except InvalidQuery as error:
-            raise Unmeasurable(f"The question {question.text!r} cannot be searched: {error}") from error
+            raise UnmeasurableRun(f"The question {question.text!r} cannot be searched: {error}") from error
 
     def ask(self, question: EvaluationQuestion) -> AnswerResult:
         told = self._task.run.instructions
@@ -214,7 +214,7 @@ class AnswerMeasurement:
         if reply.searched is not None:
             raise_if_degraded(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
-        self._grade(result, question, reply.end, reply.texts_on_page)
+        self._grade_answer_text(result, question, reply.end, reply.texts_on_page)
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -258,7 +258,7 @@ class AnswerMeasurement:
             result.cost = usage.cost
         return result
 
-    def _grade(
+    def _grade_answer_text(
         self, result: AnswerResult, question: EvaluationQuestion, end: CompletedEvent, beside: Sequence[str]
     ) -> None:
         expected = question.expectations
@@ -274,7 +274,7 @@ class AnswerMeasurement:
             beside=beside,
         )
         result.expectations = graded.points / MOST_POINTS
-        unmet: UnmetPayload = {}
+        unmet: UnmetExpectationsPayload = {}
         if graded.missing:
             unmet["missing"] = list(graded.missing)
         if graded.forbidden:
@@ -322,7 +322,7 @@ class ModelJudge:
         try:
             judge = conf.build_judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
-            for metric in judge.metrics(case):
+            for metric in judge.list_metrics(case):
                 result.judged[metric] = _judge(judge, metric, case)
             self._unavailable = 0
         except JudgeError as error:

@@ -10,7 +10,7 @@ from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from evaluation.expectations import MOST_POINTS, grade_answer
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, RunKind
-from evaluation.payload_types import SummaryPayload
+from evaluation.payload_types import RunSummaryPayload
 from evaluation.runs.agreement import measure_agreement
 from evaluation.runs.results import summarise_results
 from retrieval.text.sentences import split_sentences
@@ -36,12 +36,12 @@ class ProductComparison:
     The figures are for the questions that both answered. ``replies`` are all replies of the other product.
     """
 
-    ours: SummaryPayload
-    theirs: SummaryPayload
+    ours: RunSummaryPayload
+    theirs: RunSummaryPayload
     replies: Sequence[ProductReply]
 
     @property
-    def refusals(self) -> int:
+    def refusal_count(self) -> int:
         return sum(reply.refused for reply in self.replies)
 
     @property
@@ -63,8 +63,8 @@ def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int
     answered = [(*pair, reply) for pair, reply in zip(pairs, replies, strict=True) if not reply.failure]
     if not answered:
         raise ModelFailed(replies[0].failure if replies else "The run has no questions.")
-    ours = (_check(run, one, each.answer, each.milliseconds, refused=each.refused) for each, one, _ in answered)
-    theirs = (_check(run, one, each.text, each.milliseconds, refused=each.refused) for _, one, each in answered)
+    ours = (_build_result(run, one, each.answer, each.milliseconds, refused=each.refused) for each, one, _ in answered)
+    theirs = (_build_result(run, one, each.text, each.milliseconds, refused=each.refused) for _, one, each in answered)
     return ProductComparison(
         summarise_results(RunKind.ANSWERS, [*ours]), summarise_results(RunKind.ANSWERS, [*theirs]), replies
     )
@@ -89,7 +89,7 @@ def is_refusal(text: str, words: Iterable[str] = REFUSING_WORDS) -> bool:
     return any(each in first for each in words)
 
 
-def _check(
+def _build_result(
     run: EvaluationRun, question: EvaluationQuestion, text: str, milliseconds: float, *, refused: bool
 ) -> AnswerResult:
     expected = question.expectations

@@ -77,7 +77,7 @@ def corpus_version(collection_id: int) -> int:
     return CollectionStatistics.objects.filter(pk=collection_id).values_list("version", flat=True).first() or 0
 
 
-def describe_conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
+def describe_run_conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
     embedder = Embedder.objects.filter(is_active=True).values_list("name", flat=True).first()
     of_search = {"embedder": embedder or "", "hybrid": settings.RETRIEVAL_HYBRID_ENABLED}
     if kind == RunKind.SEARCH:

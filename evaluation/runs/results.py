@@ -12,13 +12,13 @@ from evaluation.models import AnswerResult, EvaluationRun, QuestionResult, RunKi
 from evaluation.payload_types import (
     AnswerFiguresPayload,
     JudgedMetricPayload,
-    JudgedPayload,
+    JudgementPayload,
     MeanPayload,
     MetricJudgementPayload,
     PercentilesPayload,
-    SummaryPayload,
+    RunSummaryPayload,
 )
-from evaluation.statistics import Interval, is_loss, mean_interval, percentiles
+from evaluation.statistics import Interval, is_significant_loss, mean_interval, percentiles
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
@@ -120,7 +120,7 @@ class RunComparison:
         return self.differences.get(self.metric)
 
 
-def summarise_results(kind: str, results: Sequence[Any]) -> SummaryPayload:
+def summarise_results(kind: str, results: Sequence[Any]) -> RunSummaryPayload:
     """Return the means of the metrics with intervals, and percentiles of the milliseconds that a question took.
 
     Each mean has the number of its values as ``questions``. A metric without values is left out. Raises: ValueError if
@@ -155,7 +155,7 @@ def _summarise_answers(results: Sequence[AnswerResult]) -> AnswerFiguresPayload:
     return figures
 
 
-def _summarize_judgements(results: Sequence[AnswerResult]) -> JudgedPayload:
+def _summarize_judgements(results: Sequence[AnswerResult]) -> JudgementPayload:
     by_metric: dict[str, list[MetricJudgementPayload]] = {}
     for result in results:
         for metric, judged in result.judged.items():
@@ -189,13 +189,13 @@ def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") 
     after = {result.question_id: result for result in list_results(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
     chosen = find_measure(run.kind, metric)
-    pairs = _make_pairs(shared, chosen)
+    pairs = _make_question_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:
-        if measured := pairs if measure is chosen else _make_pairs(shared, measure):
+        if measured := pairs if measure is chosen else _make_question_pairs(shared, measure):
             interval = mean_interval([pair.difference for pair in measured])
             differences[measure.key] = interval
-            beyond_chance[measure.key] = _find_sign(interval, [pair.difference for pair in measured])
+            beyond_chance[measure.key] = _find_change_sign(interval, [pair.difference for pair in measured])
     return RunComparison(
         run=run,
         baseline=baseline,
@@ -210,7 +210,7 @@ def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") 
     )
 
 
-def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
+def _make_question_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) -> list[QuestionPair]:
     return [
         QuestionPair(before, after, second - first, first, second)
         for before, after in shared
@@ -218,9 +218,11 @@ def _make_pairs(shared: Sequence[tuple[Result, Result]], measure: RunMeasure) ->
     ]
 
 
-def _find_sign(interval: Interval, differences: Sequence[float]) -> int:
+def _find_change_sign(interval: Interval, differences: Sequence[float]) -> int:
     gained = Interval(-interval.mean, -interval.high, -interval.low)
-    return is_loss(gained, [-difference for difference in differences]) - is_loss(interval, differences)
+    return is_significant_loss(gained, [-difference for difference in differences]) - is_significant_loss(
+        interval, differences
+    )
 
 
 def _find_caveats(run: EvaluationRun, baseline: EvaluationRun) -> list[str]:

@@ -25,10 +25,10 @@ from evaluation.runs.measurement import (
     NotMeasured,
     RunInput,
     SearchMeasurement,
-    Unmeasurable,
+    UnmeasurableRun,
     prepare_reranker,
 )
-from evaluation.runs.queue import corpus_version, describe_conditions
+from evaluation.runs.queue import corpus_version, describe_run_conditions
 from evaluation.runs.results import NOTHING_TO_MEASURE, Result, list_results, summarise_results
 from evaluation.sets.resolution import hash_questions, list_measured_questions
 from retrieval.index.active_embedder import active_embedder
@@ -67,7 +67,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
     except _RunTimeSpent:
         run.hand_back("", timedelta())
         enqueue(EvaluationRun, [run.pk])
-    except Unmeasurable as error:
+    except UnmeasurableRun as error:
         run.end(EvaluationRun.FAILED, str(error))
     except EvaluationError as error:
         run.retry(str(error))
@@ -99,7 +99,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     unreliable_reason = measurement.find_unreliable_reason(results)
     if corpus_version(task.collection_id) != version:
         unreliable_reason = "The documents changed while it ran: run it again."
-    elif describe_conditions(run.kind) != run.conditions:
+    elif describe_run_conditions(run.kind) != run.conditions:
         unreliable_reason = (
             "The embedder, the generator or the switch for hybrid search changed while it ran: run it again."
         )
@@ -112,13 +112,13 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
     try:
         settings = from_json(run.settings)
     except ImproperProfile as error:
-        raise Unmeasurable(f"The settings of {run.profile_name} cannot be read: {error}") from error
+        raise UnmeasurableRun(f"The settings of {run.profile_name} cannot be read: {error}") from error
     collection = run.collection_id
     if collection is None or (run.draft is not None and not run.draft.is_open):
-        raise Unmeasurable(f"The documents of {run.draft} cannot be asked any more: it has ended.")
+        raise UnmeasurableRun(f"The documents of {run.draft} cannot be asked any more: it has ended.")
     questions = list_measured_questions(run.evaluation_set, run.kind)
     if not questions:
-        raise Unmeasurable(str(NOTHING_TO_MEASURE[run.kind]))
+        raise UnmeasurableRun(str(NOTHING_TO_MEASURE[run.kind]))
     return RunInput(
         run=run,
         profile=NamedProfile(run.profile_name, settings, run.profile_version_id),
@@ -135,7 +135,7 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
     run = task.run
     now = {
         "fingerprint": hash_questions(task.questions, run.kind),
-        "conditions": describe_conditions(run.kind),
+        "conditions": describe_run_conditions(run.kind),
         "corpus_version": version,
     }
     with transaction.atomic():

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import Expectations, clean_lines
+from evaluation.expectations import AnswerExpectations, clean_lines
 
 QUERIES, JUDGEMENTS = "queries.jsonl", "qrels.tsv"
 LARGEST_BYTES = 50 * 2**20
@@ -36,7 +36,7 @@ class ImportedQuestion:
     id: str
     text: str
     expected_answer: str = ""
-    expected: Expectations = field(default_factory=Expectations)
+    expected: AnswerExpectations = field(default_factory=AnswerExpectations)
     judged: list[RelevanceJudgement] = field(default_factory=list)
 
     @property
@@ -137,13 +137,13 @@ def _read_queries(name: str, content: bytes) -> Iterator[ImportedQuestion]:
         if not isinstance(expects_refusal, bool):
             raise UnreadableTestSet(f'{where}: "expects_refusal" is neither true nor false.')
         answer = make_storable(answer).strip()
-        expected = read_expectations(where, row, refusal=expects_refusal)
+        expected = read_answer_expectations(where, row, refusal=expects_refusal)
         if expects_refusal and (answer or expected.must or expected.must_not):
             raise UnreadableTestSet(f"{where}, expects an answer and a refusal: it is one or the other.")
         yield ImportedQuestion(identifier, " ".join(make_storable(text).split()), answer, expected)
 
 
-def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -> Expectations:
+def read_answer_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -> AnswerExpectations:
     """Return what a JSON object expects of an answer: "must" and "must_not", lists of strings, and "max_chars".
 
     Raises: UnreadableTestSet.
@@ -156,10 +156,10 @@ def read_expectations(where: str, row: Mapping[str, object], *, refusal: bool) -
         lists[name] = tuple(clean_lines([make_storable(line) for line in lines]))
     longest = row.get("max_chars")
     if longest is None:
-        return Expectations(lists["must"], lists["must_not"], refusal=refusal)
+        return AnswerExpectations(lists["must"], lists["must_not"], refusal=refusal)
     if not isinstance(longest, int) or isinstance(longest, bool) or not 0 < longest <= LONGEST_ANSWER:
         raise UnreadableTestSet(f'{where}: "max_chars" is not a whole number from 1 to {LONGEST_ANSWER}.')
-    return Expectations(lists["must"], lists["must_not"], longest, refusal)
+    return AnswerExpectations(lists["must"], lists["must_not"], longest, refusal)
 
 
 def _read_judgements(name: str, content: bytes) -> Iterator[tuple[str, RelevanceJudgement]]:

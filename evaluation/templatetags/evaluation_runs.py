@@ -3,10 +3,10 @@ from __future__ import annotations
 from django import template
 
 from evaluation.admin.run_admin import (
+    describe_ranks,
     documents_badge,
     interval_text,
     metric_label,
-    ranks_text,
     result_text,
     run_badge,
     verdict_badge,
@@ -21,7 +21,7 @@ register.filter("result", result_text)
 register.filter("interval", interval_text)
 register.filter("percent", format_percent)
 register.filter("metric_label", metric_label)
-register.filter("ranks", ranks_text)
+register.filter("ranks", describe_ranks)
 register.filter("verdict", verdict_badge)
 
 

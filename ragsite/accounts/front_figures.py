@@ -14,7 +14,7 @@ from django.utils.translation import ngettext, ngettext_lazy
 
 from chat.models import ApprovedAnswer
 from core.user_types import AnyUser
-from evaluation.dashboard.gaps import find_unanswered
+from evaluation.dashboard.gaps import find_unanswered_questions
 from evaluation.dashboard.scope import DEFAULT_DAYS, build_scope
 from retrieval.models import Collection, Document, Draft, Source, SourceRun
 from retrieval.models.collection import CollectionQuerySet
@@ -63,7 +63,7 @@ class FrontFigures:
 
     @cached_property
     def gaps(self) -> int:
-        return find_unanswered(build_scope(self.user))[1]
+        return find_unanswered_questions(build_scope(self.user))[1]
 
     @cached_property
     def answers(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from django.http import JsonResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.conversations.rights import find_withheld, get_withheld_message
+from chat.conversations.rights import find_withheld_answers, get_withheld_message
 from chat.models import Answer, Conversation, FollowedAnswer, QuestionBudget
 from ragsite.accounts.claims import is_last_local_administrator
 from ragsite.models import ApiKey, AuditEntry, AuditPerson, Invitation
@@ -77,7 +77,7 @@ def _list_rows(model: type[Model], user: User, *names: str, **renamed: F) -> lis
 
 def _describe_conversation(conversation: Conversation, user: User) -> dict[str, object]:
     answers = list(conversation.answers.all())
-    withheld = find_withheld(user, answers)
+    withheld = find_withheld_answers(user, answers)
     return {
         "id": str(conversation.pk),
         "title": get_withheld_message() if withheld else conversation.title,

@@ -95,7 +95,7 @@ def _start_trial() -> None:
     from chat.answering import model_trial
 
     try:
-        model_trial.uses_functions(settings.OPENAI_MODEL)
+        model_trial.can_call_functions(settings.OPENAI_MODEL)
     except (DatabaseError, OperationalError) as error:
         print(f"The model is tried with the first question about a table: {error}")
     finally:

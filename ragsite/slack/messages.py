@@ -171,7 +171,7 @@ def build_message(answer: Answer, note: str) -> list[Block]:
     turn = build_turn(answer)
     told = payloads.build_completed_payload(answer, answer.citations.all())
     cited = {each.marker: f"{settings.SITE_URL}{each.href}" if each.href else "" for each in turn.citations}
-    sections = split_sections(convert_to_mrkdwn(render_whole_text(told), cited, turn.addresses))
+    sections = split_sections(convert_to_mrkdwn(render_whole_text(told), cited, turn.linkable_addresses))
     if len(sections) > MOST_SECTIONS:
         sections = [*sections[:MOST_SECTIONS], "…"]
     named = {each.marker: (f"[{each.marker}] ", each.title, each.where, each.href) for each in turn.citations}

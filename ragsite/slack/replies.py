@@ -15,7 +15,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import APIException
 
-from chat.api.endpoints import finish_answer
+from chat.api.endpoints import wait_for_answer
 from chat.budgets import QuestionThrottle
 from chat.exceptions import AskLater, BudgetSpent, InvalidQuestion
 from chat.models import Answer
@@ -230,7 +230,7 @@ class Replies:
                 question.lock()
                 question.answer = self._begin(question, asker)
                 question.write(answer=question.answer, text="")
-        return finish_answer(question.answer, asker.user)
+        return wait_for_answer(question.answer, asker.user)
 
     def _begin(self, question: SlackQuestion, asker: Asker) -> Answer:
         owner = asker.user if asker.user.is_authenticated else None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from bench import build_environment
+from bench import build_site_environment
 from tests.support.databases import create_database, database, url_of
 from tests.support.demo import make_demo_database
 from tests.support.model_server import ModelServer, model_server
@@ -220,7 +220,9 @@ def site(_start_shared_site, other_port):
     """
     sites = f"https://www.example.org, http://localhost:{other_port}"
     passkeys = {"MFA_SUPPORTED_TYPES": ["totp", "recovery_codes", "webauthn"], "MFA_PASSKEY_LOGIN_ENABLED": True}
-    return _start_shared_site(SOURCE_PRIVATE_HOSTS="127.0.0.1", WIDGET_SITES=sites, **build_environment(**passkeys))
+    return _start_shared_site(
+        SOURCE_PRIVATE_HOSTS="127.0.0.1", WIDGET_SITES=sites, **build_site_environment(**passkeys)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -233,7 +235,7 @@ def _model():
 def model_site(_start_shared_site, _model):
     """Return a site whose answers are always written by the language model of the fixture ``model``."""
     return _start_shared_site(
-        OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", **build_environment(ANSWER_CACHE_SECONDS=0)
+        OPENAI_BASE_URL=_model.url, OPENAI_MODEL="tiny", **build_site_environment(ANSWER_CACHE_SECONDS=0)
     )
 
 

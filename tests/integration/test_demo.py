@@ -12,7 +12,7 @@ from django.core.management.base import OutputWrapper
 from chat.answering import pipeline
 from chat.types import AnswerDraft, FailedEvent
 from evaluation.models import EvaluationSet, ExpectedPassage
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from ragsite.processes.first_run import COLLECTIONS, load_demo
 from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, Document
@@ -210,7 +210,7 @@ def test_the_demos_questions_are_evaluation_sets(demo):
     expected = sum(each.questions.filter(expects_refusal=False).count() for each in sets.values())
     assert expected == len(QUESTIONS["questions"])
     for each in sets.values():
-        assert not each.questions.exclude(build_asked_condition()).exists()
+        assert not each.questions.exclude(build_runnable_condition()).exists()
         sources = set(Document.objects.filter(collection=each.collection).values_list("source", flat=True))
         named = set(ExpectedPassage.objects.filter(question__evaluation_set=each).values_list("source", flat=True))
         assert named <= sources

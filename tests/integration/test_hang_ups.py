@@ -7,7 +7,7 @@ import time
 import httpx2
 import pytest
 
-from bench import build_environment
+from bench import build_site_environment
 from chat.models import Answer
 from tests.integration.test_killed import events_of
 from tests.support.libraries import library_of
@@ -37,7 +37,7 @@ def server(model, django_db_setup, django_db_blocker, tmp_path_factory):
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
         ANSWERS_AT_ONCE="1",
-        **build_environment(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
+        **build_site_environment(ANSWER_CACHE_SECONDS=0, ANSWERS_WAITING=1),
     )
     yield started
     started.stop()

@@ -7,7 +7,7 @@ import httpx2
 import psutil
 import pytest
 
-from bench import build_environment
+from bench import build_site_environment
 from ragsite.processes.machine import is_answering
 from tests.integration.test_killed import events_of
 from tests.support.model_server import model_server
@@ -33,7 +33,8 @@ def test_what_serve_has_loaded_runs_as_its_forks_and_starts_again(tmp_path, coll
     port = free_port()
     site = SiteProcess(
         ["django", "serve", "--port", str(port)], log, DATA_DIR=str(tmp_path), WEB_CONCURRENCY="1",
-        ANSWERS_AT_ONCE="1", **build_environment(ANSWERS_WAITING=0), OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny",
+        ANSWERS_AT_ONCE="1", OPENAI_BASE_URL=model.url, OPENAI_MODEL="tiny",
+        **build_site_environment(ANSWERS_WAITING=0),
     )  # fmt: skip
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 60, f"the site\n{log.read_text()}")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from django.db import connection
 
-from bench import build_environment
+from bench import build_site_environment
 from chat.models import Answer
 from tests.integration.test_killed import events_of
 from tests.support.model_server import model_server
@@ -33,7 +33,7 @@ def server(model, django_db_setup, tmp_path_factory):
     """Start the server of all tests of this module; the last test ends it."""
     started = WebServer(
         tmp_path_factory.mktemp("web") / "web.log", config="python:tests.support.hanging_web", WEB_CONCURRENCY="2",
-        ANSWERS_AT_ONCE="2", **build_environment(ANSWERS_WAITING=2), ASK_RATE="7/h", OPENAI_BASE_URL=model.url,
+        ANSWERS_AT_ONCE="2", **build_site_environment(ANSWERS_WAITING=2), ASK_RATE="7/h", OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="tiny",
     )  # fmt: skip
     yield started

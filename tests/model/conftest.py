@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from bench import build_environment
+from bench import build_site_environment
 from ragsite.processes import local_model
 from tests.support.local_model_file import fetch
 from tests.support.site import SiteProcess, free_port, wait_until
@@ -60,7 +60,7 @@ def model_port(model_file, django_db_setup, tmp_path_factory):
         tmp_path_factory.mktemp("model") / "model.log",
         LOCAL_MODEL=str(model_file),
         OPENAI_CONTEXT_TOKENS=str(CONTEXT_TOKENS),
-        **build_environment(LOCAL_MODEL_PORT=port),
+        **build_site_environment(LOCAL_MODEL_PORT=port),
     )
     try:
         with override_settings(LOCAL_MODEL=str(model_file), LOCAL_MODEL_PORT=port):

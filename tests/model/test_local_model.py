@@ -7,7 +7,7 @@ import httpx2
 import psutil
 import pytest
 
-from bench import build_environment
+from bench import build_site_environment
 from chat.answering.extractive import NAME as QUOTED
 from chat.models import Answer, ModelTrial
 from tests.integration.test_killed import events_of
@@ -106,7 +106,7 @@ def test_a_model_that_is_killed_while_it_writes(tmp_path, manual, model_file):
         LOCAL_MODEL=str(model_file),
         OPENAI_CONTEXT_TOKENS=str(CONTEXT_TOKENS),
         OPENAI_MAX_TOKENS="200",
-        **build_environment(LOCAL_MODEL_PORT=model_port, OPENAI_BASE_URL=f"http://127.0.0.1:{model_port}/v1"),
+        **build_site_environment(LOCAL_MODEL_PORT=model_port, OPENAI_BASE_URL=f"http://127.0.0.1:{model_port}/v1"),
     )
     try:
         wait_until(lambda: "Ready: " in log.read_text(), 90, f"the site\n{log.read_text()}")

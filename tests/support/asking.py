@@ -54,7 +54,7 @@ async def ask(question=QUESTION, **options):
 
 def answered(question=QUESTION, **options):
     answer = begin(question, **options)
-    async_to_sync(streams.finish_answer)(answer.pk)
+    async_to_sync(streams.complete_answer)(answer.pk)
     return Answer.objects.select_related("conversation", "profile_version").get(pk=answer.pk)
 
 

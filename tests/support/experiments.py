@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
 from evaluation import experiments
-from evaluation.arms import Arm
+from evaluation.arms import ExperimentArm
 from evaluation.experiments import find_arm
 from evaluation.models import Experiment
 from retrieval.models import SearchProfile
@@ -80,7 +80,9 @@ def simulate(experiment, visitors, rate):
 
 def _answer(experiment, conversation, at, **changed):
     arm = find_arm(experiment, conversation.subject)
-    version = {Arm.TREATMENT: experiment.treatment, Arm.CONTROL: experiment.control, None: None}[arm]
+    version = {ExperimentArm.TREATMENT: experiment.treatment, ExperimentArm.CONTROL: experiment.control, None: None}[
+        arm
+    ]
     values = {
         "conversation": conversation, "question": "How heavy is the pump?", "status": Answer.Status.COMPLETED,
         "search_method": "adaptive", "text": "3450 grams.", "profile_version": version, "created_at": at,

@@ -20,7 +20,7 @@ def completed_answer(text="The pump weighs 3450 grams [1].", **changed):
         "completed_at": timezone.now(),
         "search_method": "zscore",
         "sources": [
-            payloads.build_source(source(content, marker=marker), "")
+            payloads.build_source_payload(source(content, marker=marker), "")
             for marker, content in enumerate(contents, start=1)
         ],
     }

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, format_markdown_table, parse_positive
+from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.answer_stages import WARM_UP, StageRun, measure_answer_stages
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import round_figures
@@ -28,7 +28,9 @@ class Command(MeasuringCommand, PreparedCommand):
         demo = settings.BASE_DIR / "demo" / "questions.json"
         parser.add_argument("file", nargs="?", type=Path, default=demo, help="JSON with questions (the demo's).")
         parser.add_argument("--collection", default="", metavar="SLUG", help="All that a visitor may read, without.")
-        parser.add_argument("--limit", type=parse_positive, default=60, metavar="N", help="Questions that count (60).")
+        parser.add_argument(
+            "--limit", type=parse_positive_number, default=60, metavar="N", help="Questions that count (60)."
+        )
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> StageRun:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, format_markdown_table, parse_positive
+from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.search_corpus import load_beir_corpus, load_synthetic_corpus, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, measure_search_speed
 from evaluation.statistics import percentile
@@ -22,17 +22,19 @@ class Command(MeasuringCommand, PreparedCommand):
     section = "search"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--chunks", type=parse_positive, default=20_000, metavar="N", help="Passages (20,000).")
+        parser.add_argument(
+            "--chunks", type=parse_positive_number, default=20_000, metavar="N", help="Passages (20,000)."
+        )
         parser.add_argument(
             "--real",
             type=Path,
             metavar="FOLDER",
             help="The first N documents and the queries of a set in BEIR's format, instead of made-up ones.",
         )
-        parser.add_argument("--queries", type=parse_positive, default=100, metavar="M", help="Questions (100).")
+        parser.add_argument("--queries", type=parse_positive_number, default=100, metavar="M", help="Questions (100).")
         parser.add_argument(
             "--askers",
-            type=parse_positive,
+            type=parse_positive_number,
             nargs="+",
             default=[],
             metavar="N",
@@ -70,7 +72,7 @@ class Command(MeasuringCommand, PreparedCommand):
             ],
         )
         return (
-            f"{measured.chunks:,} passages, {measured.questions} questions, each matching "
+            f"{measured.chunks:,} passages, {measured.question_count} questions, each matching "
             f"{percentile(measured.matching, 50):,.0f} passages (median).\n\n{stages}\n\n"
             f"Ratios: {ratios}. Recall@{DEPTH} of the vector index: {_average(measured.recall):.2f}. Sizes: {sizes}."
         ) + (f"\n\n{several}" if measured.throughput else "")
@@ -78,7 +80,7 @@ class Command(MeasuringCommand, PreparedCommand):
     def as_json(self, measured: BenchmarkRun) -> dict[str, Any]:
         return {
             "chunks": measured.chunks,
-            "queries": measured.questions,
+            "queries": measured.question_count,
             "build_seconds": measured.build_seconds and round(measured.build_seconds, 1),
             "matching_chunks_p50": percentile(measured.matching, 50),
             "stages": {

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, format_markdown_table, parse_positive
+from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.streams import StreamLoad, StreamRun, measure_streams
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import PreparedCommand
@@ -23,8 +23,10 @@ class Command(MeasuringCommand, PreparedCommand):
     section = "streams"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--streams", type=parse_positive, default=200, metavar="N", help="Open at once (200).")
-        parser.add_argument("--tokens", type=parse_positive, default=150, help="Words of an answer (150).")
+        parser.add_argument(
+            "--streams", type=parse_positive_number, default=200, metavar="N", help="Open at once (200)."
+        )
+        parser.add_argument("--tokens", type=parse_positive_number, default=150, help="Words of an answer (150).")
         parser.add_argument("--token-seconds", type=float, default=0.2, help="Between two of them (0.2).")
         parser.add_argument(
             "--over", type=float, default=10.0, metavar="SECONDS", help="In which they are opened (10)."
@@ -76,7 +78,7 @@ class Command(MeasuringCommand, PreparedCommand):
                 format_markdown_table(["seconds to the", "p50", "p95"], times),
                 format_markdown_table(["web server", "memory, MiB", "database connections"], loads),
                 f"Processor time of a stream: web server {measured.cpu_ms:.0f} ms, database {database}, "
-                f"readers{'' if measured.quoted else ' and model'} {measured.readers_ms:.0f} ms.",
+                f"readers{'' if measured.quoted else ' and model'} {measured.reader_cpu_ms:.0f} ms.",
                 f"All readers gone at once: answers were written on for {measured.stopped_seconds:.1f} s.",
             ]
         )
@@ -90,7 +92,7 @@ class Command(MeasuringCommand, PreparedCommand):
             },
             "cpu_ms_per_stream": round(measured.cpu_ms, 1),
             "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
-            "readers_ms_per_stream": round(measured.readers_ms, 1),
+            "readers_ms_per_stream": round(measured.reader_cpu_ms, 1),
             "before": _describe_load(measured.before),
             "peak": _describe_load(measured.peak),
             "after": _describe_load(measured.after),

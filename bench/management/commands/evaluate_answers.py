@@ -10,7 +10,7 @@ from bench.answers.sets import Question, QuestionKind, choose_evenly, choose_off
 from bench.beir import TestSet, read_test_set
 from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
-from bench.reporting import Report, format_figure, format_markdown_table, parse_positive
+from bench.reporting import Report, format_figure, format_markdown_table, parse_positive_number
 from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
 
@@ -52,7 +52,7 @@ class Command(MeasuringCommand, PreparedCommand):
             help="Whose questions are asked of every other set: its subject must be foreign to theirs.",
         )
         parser.add_argument(
-            "--limit", type=parse_positive, metavar="N", help="Of each kind of question, spread evenly."
+            "--limit", type=parse_positive_number, metavar="N", help="Of each kind of question, spread evenly."
         )
         super().add_arguments(parser)
 
@@ -76,7 +76,7 @@ class Command(MeasuringCommand, PreparedCommand):
             [f"{kind.replace('_', '-')} questions", *(f"{len(run.filter_replies(kind)):,}" for run in runs)]
             for kind in QuestionKind
         ]
-        of_runs = [run.figures() for run in runs]
+        of_runs = [run.compute_figures() for run in runs]
         rows += [[label, *(_format_interval(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
         latencies = [run.latency() for run in runs]
         rows += [
@@ -95,7 +95,10 @@ class Command(MeasuringCommand, PreparedCommand):
                     "name": run.name,
                     "generators": run.generators,
                     "questions": {kind.value: len(run.filter_replies(kind)) for kind in QuestionKind},
-                    **{name: None if found is None else round_figures(found) for name, found in run.figures().items()},
+                    **{
+                        name: None if found is None else round_figures(found)
+                        for name, found in run.compute_figures().items()
+                    },
                     "latency_ms": {name: round_figures(latency, 2) for name, latency in run.latency().items()},
                 }
                 for run in runs

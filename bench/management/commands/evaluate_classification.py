@@ -52,7 +52,7 @@ class Command(MeasuringCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
-        by_group = _group_questions(_read(options["file"]))
+        by_group = _group_questions(_read_questions(options["file"]))
         for one in by_group["all"] if options["errors"] else ():
             if not one.is_right:
                 given = f"{one.given.query_class} ({one.given.rule})"
@@ -88,7 +88,7 @@ def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
     return mean_interval([float(one.is_right) for one in questions])
 
 
-def _read(path: Path) -> list[ClassifiedQuestion]:
+def _read_questions(path: Path) -> list[ClassifiedQuestion]:
     questions = []
     for where, row in read_objects(path):
         with name_place_in_errors(where):

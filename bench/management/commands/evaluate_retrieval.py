@@ -11,8 +11,16 @@ from django.core.management.base import CommandError
 from bench.beir import read_test_set
 from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
-from bench.ranking import DEFAULT, METHODS, MethodRun, SetRun, check_depth, list_rerankers, measure_rankings
-from bench.reporting import Report, format_figure, format_interval, format_markdown_table, parse_positive
+from bench.ranking import (
+    DEFAULT,
+    METHODS,
+    MethodRun,
+    RankingRun,
+    check_retrieval_depth,
+    list_rerankers,
+    measure_rankings,
+)
+from bench.reporting import Report, format_figure, format_interval, format_markdown_table, parse_positive_number
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, round_figures
 from retrieval.management.prepared import PreparedCommand
@@ -41,7 +49,7 @@ class Command(MeasuringCommand, PreparedCommand):
             "and none for the other methods, when left out.",
         )
         parser.add_argument(
-            "--limit", type=parse_positive, metavar="N", help="Only the first N queries; the whole corpus."
+            "--limit", type=parse_positive_number, metavar="N", help="Only the first N queries; the whole corpus."
         )
         parser.add_argument("--chunked", action="store_true", help="Cut documents as the site does; best chunk counts.")
         parser.add_argument(
@@ -54,12 +62,12 @@ class Command(MeasuringCommand, PreparedCommand):
             self.section = f"ranking {options['reranker']}"
         super().handle(*args, **options)
 
-    def measure(self, options: dict[str, Any], report: Report) -> list[SetRun]:
+    def measure(self, options: dict[str, Any], report: Report) -> list[RankingRun]:
         methods = _parse_methods(options["methods"])
         reranker = options["reranker"]
         if reranker is not None and reranker not in list_rerankers():
             raise CommandError(f"There is no reranker {reranker!r}: it is one of {', '.join(list_rerankers())}.")
-        check_depth()
+        check_retrieval_depth()
         # All sets are read first, so that a misspelt folder fails at once, not after an hour.
         test_sets = [read_test_set(folder, options["qrels"]) for folder in options["folders"]]
         configurations = [choose_configuration(test_set, options["language"]) for test_set in test_sets]
@@ -77,17 +85,17 @@ class Command(MeasuringCommand, PreparedCommand):
             )
         return runs
 
-    def as_text(self, runs: Sequence[SetRun]) -> str:
+    def as_text(self, runs: Sequence[RankingRun]) -> str:
         return "\n\n".join([*map(_format_run, runs), *([_format_means(runs)] if len(runs) > 1 else [])])
 
-    def as_json(self, runs: Sequence[SetRun]) -> dict[str, Any]:
+    def as_json(self, runs: Sequence[RankingRun]) -> dict[str, Any]:
         return {"sets": [_as_json(run) for run in runs]}
 
-    def as_markdown(self, runs: Sequence[SetRun]) -> str:
+    def as_markdown(self, runs: Sequence[RankingRun]) -> str:
         names = list(runs[0].methods)
         rows = []
         for of_set in runs:
-            values = {name: of_set.methods[name].interval("ndcg@10").mean for name in names}
+            values = {name: of_set.methods[name].compute_interval("ndcg@10").mean for name in names}
             rows.append(
                 [
                     of_set.name,
@@ -97,7 +105,9 @@ class Command(MeasuringCommand, PreparedCommand):
                 ]
             )
         for metric in METRICS:
-            means = [sum(of_set.methods[name].interval(metric).mean for of_set in runs) / len(runs) for name in names]
+            means = [
+                sum(of_set.methods[name].compute_interval(metric).mean for of_set in runs) / len(runs) for name in names
+            ]
             rows.append([f"**mean {metric}**", "", "", *_mark_best(means)])
         tables = [format_markdown_table(["set", "documents", "questions", *names], rows)]
         if DEFAULT in names and BASELINE in names:
@@ -105,7 +115,7 @@ class Command(MeasuringCommand, PreparedCommand):
             compared = []
             for of_set in runs:
                 default = of_set.methods[DEFAULT]
-                of_default = default.interval("ndcg@10")
+                of_default = default.compute_interval("ndcg@10")
                 mean, low, high = (format_figure(part) for part in (of_default.mean, of_default.low, of_default.high))
                 cells = [of_set.name, f"{mean} [{low} {high}]"]
                 for name in (BASELINE, *retrievers):
@@ -119,7 +129,7 @@ class Command(MeasuringCommand, PreparedCommand):
         return "\n\n".join(tables)
 
 
-def _format_run(run: SetRun) -> str:
+def _format_run(run: RankingRun) -> str:
     baseline = run.methods.get(BASELINE)
     rows = []
     for name, method in run.methods.items():
@@ -129,7 +139,7 @@ def _format_run(run: SetRun) -> str:
         rows.append(
             [
                 name,
-                *(str(method.interval(metric)) for metric in METRICS),
+                *(str(method.compute_interval(metric)) for metric in METRICS),
                 f"{difference.mean:+.3f} [{difference.low:+.3f} {difference.high:+.3f}]" if difference else "",
                 *(f"{time.p50:.1f} / {time.p95:.1f}" if time else "-" for time in times),
             ]
@@ -138,10 +148,10 @@ def _format_run(run: SetRun) -> str:
     return f"{run.name}: {run.documents} documents, {run.queries} queries\n\n{format_markdown_table(header, rows)}"
 
 
-def _format_means(runs: Sequence[SetRun]) -> str:
+def _format_means(runs: Sequence[RankingRun]) -> str:
     rows = []
     for name in runs[0].methods:
-        means = (sum(run.methods[name].interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
+        means = (sum(run.methods[name].compute_interval(metric).mean for run in runs) / len(runs) for metric in METRICS)
         rows.append([name, *(f"{mean:.3f}" for mean in means)])
     return f"Means of {len(runs)} sets, each counting once\n\n{format_markdown_table(['method', *METRICS], rows)}"
 
@@ -165,7 +175,7 @@ def _mark_best(values: Sequence[float]) -> list[str]:
     return [f"**{format_figure(value)}**" if round(value, 3) == best else format_figure(value) for value in values]
 
 
-def _as_json(run: SetRun) -> dict[str, Any]:
+def _as_json(run: RankingRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "documents": run.documents,
@@ -175,7 +185,7 @@ def _as_json(run: SetRun) -> dict[str, Any]:
 
 
 def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
-    figures: dict[str, Any] = {metric: round_figures(method.interval(metric)) for metric in METRICS}
+    figures: dict[str, Any] = {metric: round_figures(method.compute_interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
         figures[f"ndcg@10_minus_{BASELINE}"] = round_figures(_compare_paired(method, baseline))
     return figures | {"latency_ms": {stage: round_figures(times, 2) for stage, times in method.latency().items()}}

@@ -12,7 +12,14 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
-from bench.tables.questions import TableQuestion, Tally, is_right, is_shown, read_questions, split_into_halves
+from bench.tables.questions import (
+    TableQuestion,
+    TableQuestionCounts,
+    has_expected_values,
+    is_right,
+    read_questions,
+    split_into_halves,
+)
 from retrieval.documents import ingestion, submission
 from retrieval.management.prepared import PreparedCommand
 from retrieval.models import Collection, Visibility
@@ -39,16 +46,16 @@ class Command(MeasuringCommand, PreparedCommand):
         )
         super().add_arguments(parser)
 
-    def measure(self, options: dict[str, Any], report: Report) -> dict[str, Tally]:
+    def measure(self, options: dict[str, Any], report: Report) -> dict[str, TableQuestionCounts]:
         try:
             questions = read_questions(options["folder"])
         except (OSError, ValueError, KeyError) as error:
             raise CommandError(f"{options['folder']} holds no questions about tables: {error}") from error
         half_of = split_into_halves(questions)
-        tallies: dict[str, Tally] = defaultdict(Tally)
+        tallies: dict[str, TableQuestionCounts] = defaultdict(TableQuestionCounts)
         for question, result, shown in _ask(questions):
             half = half_of[question.table]
-            is_in_rows = is_shown(shown, question.answers)
+            is_in_rows = has_expected_values(shown, question.answers)
             if result is None or not result.is_computed:
                 tallies[half].add(stated=False, right=False, on_page=is_in_rows)
                 if not is_in_rows and options["missing"] == half:
@@ -64,10 +71,10 @@ class Command(MeasuringCommand, PreparedCommand):
                 )
         return dict(sorted(tallies.items()))
 
-    def as_json(self, tallies: dict[str, Tally]) -> dict[str, Any]:
+    def as_json(self, tallies: dict[str, TableQuestionCounts]) -> dict[str, Any]:
         return {name: asdict(tally) for name, tally in tallies.items()}
 
-    def as_markdown(self, tallies: dict[str, Tally]) -> str:
+    def as_markdown(self, tallies: dict[str, TableQuestionCounts]) -> str:
         return "\n".join(
             f"{name}: {tally.questions} questions, {tally.stated} stated, {tally.right} right "
             f"({f'{100 * tally.right / tally.stated:.1f} %' if tally.stated else 'none'}), {tally.on_page} on the page "

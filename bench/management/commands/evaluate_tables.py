@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report
-from bench.tables.scoring import TableScore, list_found_tables, read_expected, score_tables
+from bench.tables.scoring import TableScore, list_found_tables, read_expected_tables, score_tables
 from retrieval.documents.extraction import extract
 
 
@@ -30,7 +30,9 @@ class Command(MeasuringCommand):
         if not files:
             raise CommandError("There is no PDF file in these folders.")
         return [
-            score_tables(path.stem, read_expected(path), list_found_tables(extract(path.read_bytes(), path.name)))
+            score_tables(
+                path.stem, read_expected_tables(path), list_found_tables(extract(path.read_bytes(), path.name))
+            )
             for path in files
         ]
 

@@ -56,7 +56,7 @@ class Command(MeasuringCommand, PreparedCommand):
         with ExitStack() as stack:
             save = stack.enter_context(options["save"].open("w", encoding="utf-8")) if options["save"] else None
 
-            def tell(number: int, graded: GradedReply) -> None:
+            def report_and_save(number: int, graded: GradedReply) -> None:
                 report("asking", number, len(asked))
                 if save is not None:
                     save.write(json.dumps(graded.as_json(), ensure_ascii=False) + "\n")
@@ -64,24 +64,27 @@ class Command(MeasuringCommand, PreparedCommand):
             if not options["model"]:
                 stack.enter_context(override_settings(OPENAI_MODEL=""))
             asker = SiteAsker(options["url"], options["token"]) if options["url"] else InProcessAsker()
-            return ask_graded_questions(asked, asker, tell)
+            return ask_graded_questions(asked, asker, report_and_save)
 
     def as_markdown(self, run: GradedRun) -> str:
         points = format_markdown_table(["mean points of 3 (questions)", *run.corpora, "all"], _make_rows(run))
         return f"{points}\n\n{format_markdown_table(['share of the questions', ''], _make_figure_rows(run))}"
 
     def as_json(self, run: GradedRun) -> dict[str, Any]:
-        def points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
-            interval = run.points(kind=kind, corpus=corpus)
+        def summarize_points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
+            interval = run.compute_mean_points(kind=kind, corpus=corpus)
             number = len(run.filter_replies(kind=kind, corpus=corpus))
             return None if interval is None else {**round_figures(interval), "questions": number}
 
         seconds = run.seconds()
         return {
-            "points": points(),
-            "kinds": {kind: points(kind) for kind in run.kinds},
+            "points": summarize_points(),
+            "kinds": {kind: summarize_points(kind) for kind in run.kinds},
             "corpora": {
-                corpus: {"all": points(corpus=corpus), **{kind: points(kind, corpus) for kind in run.kinds}}
+                corpus: {
+                    "all": summarize_points(corpus=corpus),
+                    **{kind: summarize_points(kind, corpus) for kind in run.kinds},
+                }
                 for corpus in run.corpora
             },
             "shares": {
@@ -92,7 +95,7 @@ class Command(MeasuringCommand, PreparedCommand):
 
 
 def _format_points(run: GradedRun, kind: str, corpus: str = "") -> str:
-    points = run.points(kind=kind, corpus=corpus)
+    points = run.compute_mean_points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
     number = len(run.filter_replies(kind=kind, corpus=corpus))

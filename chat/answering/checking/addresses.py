@@ -44,7 +44,7 @@ def normalize_address(address: str) -> str:
 
 
 def find_addresses(text: str) -> list[str]:
-    addresses = map(strip_closing_signs, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
+    addresses = map(strip_trailing_punctuation, _ADDRESS.findall(text) if "://" in text or "www." in text else ())
     emails = _EMAIL.findall(text) if "@" in text else ()
     return [
         *(f"https://{address}" if address[:4].lower() == "www." else address for address in addresses),
@@ -52,7 +52,7 @@ def find_addresses(text: str) -> list[str]:
     ]
 
 
-def strip_closing_signs(address: str) -> str:
+def strip_trailing_punctuation(address: str) -> str:
     depth = 0
     for at, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from chat.answering.checking.addresses import find_known_addresses
 from chat.answering.checking.attribution import Attributor
-from chat.answering.checking.citation_forms import Reference, find_references
+from chat.answering.checking.citation_forms import CitationReference, find_references
 from chat.answering.checking.citations import (
     MARKER,
     NUMBERS_IN_BRACKETS,
     PIECE_BREAK,
     QUOTED_NUMBERS,
-    Group,
     Marker,
+    MarkerGroup,
     find_cited_sentences,
     find_code,
     find_unfinished_markup,
 )
-from chat.answering.checking.edits import Edit
+from chat.answering.checking.edits import TextEdit
 from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
 from chat.answering.checking.support import extract_assertion, is_refusal_or_courtesy
 from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
@@ -99,7 +99,7 @@ class AnswerStream:
         self._begin: int | None = None
         self._skipped = self._open = self._shown = 0
         self.shown_length = self._unread = 0
-        self._edits: list[Edit] = []
+        self._edits: list[TextEdit] = []
         self._may_give_up = True
         self._says_something = False
         self._said: Counter[str] = Counter()
@@ -192,7 +192,7 @@ class AnswerStream:
         if complete:
             self._complete_sentence(text[:complete], references.found)
         if cycle := _find_cycle(text):
-            self._stop_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
+            self._end_looping_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
         if is_end or self.is_looping:
             return self._show(len(self.written) if is_end else self._open, is_end=is_end)
         if len(text) - complete > LONGEST_OPEN:
@@ -200,12 +200,12 @@ class AnswerStream:
             return self._show(len(self.written), is_end=False)
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
-        return self._show(self._open + len(_cut_open_tail(open_text)), is_end=False)
+        return self._show(self._open + len(_strip_trailing_signs(open_text)), is_end=False)
 
     def _is_in_sources(self, text: str) -> bool:
         return "".join(text.split()) in self._contents
 
-    def _stop_text(self, end: int) -> None:
+    def _end_looping_text(self, end: int) -> None:
         self.is_looping = True
         self.written = self.written[:end]
         self._open = min(self._open, end)
@@ -217,20 +217,20 @@ class AnswerStream:
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
-    def _complete_sentence(self, part: str, references: Sequence[Reference]) -> None:
+    def _complete_sentence(self, part: str, references: Sequence[CitationReference]) -> None:
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
-        groups = [Group(each.start, each.end, each.numbers) for each in inside]
-        cited: set[Reference] = set()
+        groups = [MarkerGroup(each.start, each.end, each.numbers) for each in inside]
+        cited: set[CitationReference] = set()
         blocks = [code for code in find_code(part) if code.fence]
         for sentence in find_cited_sentences(part, groups):
             bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
-                self._stop_text(max(self._shown, base + sentence.start))
+                self._end_looping_text(max(self._shown, base + sentence.start))
                 break
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
-            found = self._attributor.find(bare, sentence.markers, self._text)
+            found = self._attributor.find_supporting_markers(bare, sentence.markers, self._text)
             says = bool(found) or not (is_refusal_or_courtesy(bare) or extract_assertion(bare) is None)
             self._says_something = self._says_something or says
             placed: list[int] = []
@@ -249,15 +249,15 @@ class AnswerStream:
                 at = end_of_row.start() if end_of_row else sentence.end
                 self._add_edit(base, at, at, f" {missing}")
         for block in blocks:
-            found = self._attributor.find_code(part[block.start : block.end])
+            found = self._attributor.find_code_markers(part[block.start : block.end])
             self._add_edit(base, block.end, block.end, "".join(f"\n\n[{number}]" for number in found))
             self._says_something = True
         for reference in inside:
-            if reference not in cited and not (reference.needs_support and not self._is_confirmed(base, reference)):
+            if reference not in cited and not (reference.needs_support and not self._is_just_cited(base, reference)):
                 self._cite(base, part, reference, ())
         self._edits.sort()
 
-    def _is_confirmed(self, base: int, reference: Reference) -> bool:
+    def _is_just_cited(self, base: int, reference: CitationReference) -> bool:
         before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
         numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
         return bool(numbers & set(reference.numbers))
@@ -267,7 +267,7 @@ class AnswerStream:
         self._said[plain] += 1
         return self._said[plain] >= MOST_REPEATS and len(plain) >= FEWEST_REPEATED_CHARACTERS
 
-    def _cite(self, base: int, part: str, reference: Reference, numbers: Sequence[int]) -> None:
+    def _cite(self, base: int, part: str, reference: CitationReference, numbers: Sequence[int]) -> None:
         start, end = reference.start, reference.end
         self.citations.append((base + start, base + end))
         if not numbers:
@@ -280,7 +280,7 @@ class AnswerStream:
 
     def _add_edit(self, base: int, start: int, end: int, text: str) -> None:
         if text or end > start:
-            self._edits.append(Edit(base + start, base + end, text, cites=True))
+            self._edits.append(TextEdit(base + start, base + end, text, cites=True))
 
     def _show(self, end: int, *, is_end: bool) -> str:
         """Return the next text to show, at most up to the offset ``end``.
@@ -298,7 +298,9 @@ class AnswerStream:
             end = min(end, max(line, self._shown))
         self._edits = [self._move_edit_after_shown(edit) for edit in self._edits]
         # The prompt shows [1] in a document as ⟦1⟧. If the model quotes it, it becomes [1] again.
-        quoted = [Edit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)]
+        quoted = [
+            TextEdit(*found.span(), f"[{found[1]}]") for found in QUOTED_NUMBERS.finditer(self.written, self._shown)
+        ]
         end = min([end, *(edit.start for edit in [*self._edits, *quoted] if edit.start < end < edit.end)])
         if end < self._shown:
             return ""
@@ -311,20 +313,23 @@ class AnswerStream:
         ]
         pieces: list[str] = []
         for edit in sorted([*edits, *free]):
-            pieces += [self._count(self.written[self._shown : edit.start]), self._count(edit.text, cites=edit.cites)]
+            pieces += [
+                self._record_text(self.written[self._shown : edit.start]),
+                self._record_text(edit.text, cites=edit.cites),
+            ]
             self._shown = max(self._shown, edit.end)
-        pieces.append(self._count(self.written[self._shown : end]))
+        pieces.append(self._record_text(self.written[self._shown : end]))
         self._shown = max(self._shown, end)
         return "".join(pieces)
 
-    def _move_edit_after_shown(self, edit: Edit) -> Edit:
+    def _move_edit_after_shown(self, edit: TextEdit) -> TextEdit:
         if edit.start >= self._shown:
             return edit
         word = _REST_OF_WORD.match(self.written, self._shown - 1)
         at = word.end() if word else self._shown
-        return Edit(at, at, edit.text, edit.cites)
+        return TextEdit(at, at, edit.text, edit.cites)
 
-    def _count(self, text: str, *, cites: bool = False) -> str:
+    def _record_text(self, text: str, *, cites: bool = False) -> str:
         for marker in MARKER.finditer(text) if cites else ():
             start, end = marker.span()
             self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
@@ -344,7 +349,7 @@ def _remove_brackets(text: str) -> str:
     return _BLANK_BEFORE_SIGN.sub("", plain)
 
 
-def _remove_references(text: str, start: int, end: int, references: Sequence[Reference]) -> str:
+def _remove_references(text: str, start: int, end: int, references: Sequence[CitationReference]) -> str:
     pieces = []
     for each in references:
         if start <= each.start < end:
@@ -353,12 +358,12 @@ def _remove_references(text: str, start: int, end: int, references: Sequence[Ref
     return "".join([*pieces, text[start:end]]).strip()
 
 
-def _find_last_sentence_start(text: str, references: Sequence[Reference]) -> int:
+def _find_last_sentence_start(text: str, references: Sequence[CitationReference]) -> int:
     codes = find_code(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
-    sentences = find_cited_sentences(text, [Group(each.start, each.end, each.numbers) for each in references])
+    sentences = find_cited_sentences(text, [MarkerGroup(each.start, each.end, each.numbers) for each in references])
     end = max([0, *(code.end for code in codes if code.fence), *(sentence.end for sentence in sentences[-1:])])
     for gap in PIECE_BREAK.finditer(text, end) if end else ():
         if _remove_references(text, gap.end(), len(text), references).strip(_SIGNS + "\n`~"):
@@ -370,7 +375,7 @@ def _find_last_sentence_start(text: str, references: Sequence[Reference]) -> int
     return line if _LIST_SIGN.fullmatch(text, line, start) else start
 
 
-def _cut_open_tail(text: str) -> str:
+def _strip_trailing_signs(text: str) -> str:
     text = text.rstrip(" \t\n|(")
     line = text.rfind("\n")
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text

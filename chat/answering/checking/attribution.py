@@ -46,7 +46,7 @@ class Attributor:
         self._scorer = SupportScorer(self._passages)
         self.markers = [source.marker for source in self._sources]
 
-    def find(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
+    def find_supporting_markers(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
         """Return the markers of the sources that support a sentence; () if none does.
 
         ``own`` are the markers that the model wrote. ``text`` is the answer so far, to detect its language.
@@ -70,7 +70,7 @@ class Attributor:
         found = self._scorer.score(sentence, markers)
         return found.support if found else 0.0
 
-    def find_code(self, code: str) -> tuple[int, ...]:
+    def find_code_markers(self, code: str) -> tuple[int, ...]:
         lines = [" ".join(line.split()) for line in code.splitlines()[1:-1] if line.strip()]
         for passage in self._passages if lines else ():
             known = {" ".join(line.split()) for line in passage.text.splitlines()}

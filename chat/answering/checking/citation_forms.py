@@ -47,7 +47,7 @@ _CLAUSES = read_words("answers", "clauses")
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class CitationReference:
     start: int
     end: int
     numbers: tuple[int, ...]
@@ -62,7 +62,7 @@ class References:
     The text that begins at the offset ``undecided`` may become a citation when more text arrives.
     """
 
-    found: tuple[Reference, ...]
+    found: tuple[CitationReference, ...]
     undecided: int
 
 
@@ -92,13 +92,13 @@ def find_references(
             [int(number) for number in re.findall(r"\d+", _NOTE.sub("", bracket))]
             for bracket in _BRACKET.findall(prose, start, end)
         ]
-        if not set(brackets[0]) <= set(known) or not _can_cite(prose, match, brackets):
+        if not set(brackets[0]) <= set(known) or not _can_be_citation(prose, match, brackets):
             continue
         copied = _find_word_before(prose, match.start()) + prose[start:end]
         if is_in_sources(copied if len(copied) > end - start else prose[start : end + 12]):
             continue
         numbers = dict.fromkeys(number for bracket in brackets for number in bracket if number in known)
-        found.append(Reference(start, end, tuple(numbers), start - match.start(), bool(match["unsure"])))
+        found.append(CitationReference(start, end, tuple(numbers), start - match.start(), bool(match["unsure"])))
     return References(tuple(found), undecided)
 
 
@@ -106,7 +106,7 @@ def _find_word_before(text: str, at: int) -> str:
     return "".join(reversed(list(takewhile(lambda sign: not sign.isspace(), reversed(text[max(0, at - 60) : at])))))
 
 
-def _can_cite(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bool:
+def _can_be_citation(prose: str, match: re.Match[str], brackets: list[list[int]]) -> bool:
     start, end = match.end("blanks"), match.end()
     before, after = prose[: match.start()], prose[end:]
     line = before[before.rfind("\n") + 1 :]

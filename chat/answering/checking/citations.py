@@ -55,21 +55,21 @@ def find_code(text: str) -> list[CodeSpan]:
     ]
 
 
-def blank_code(text: str) -> str:
-    return blank_spans(text, [(code.start, code.end) for code in find_code(text)])
+def blank_out_code(text: str) -> str:
+    return blank_out_spans(text, [(code.start, code.end) for code in find_code(text)])
 
 
-def blank_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def blank_out_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the text with spaces in place of the ordered ``spans``. Line ends stay."""
     pieces = []
     position = 0
     for start, end in spans:
-        pieces += [text[position:start], blank(text[start:end])]
+        pieces += [text[position:start], blank_out_text(text[start:end])]
         position = end
     return "".join([*pieces, text[position:]])
 
 
-def blank(text: str) -> str:
+def blank_out_text(text: str) -> str:
     return _NOT_A_NEWLINE.sub(" ", text)
 
 
@@ -79,7 +79,7 @@ def find_unfinished_markup(text: str) -> int:
     The offset is the length of the text if the text ends with neither.
     """
     last_end = max((match.start() for match in _ENDS_OF_INLINE.finditer(text)), default=0)
-    ticks = blank_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
+    ticks = blank_out_code(text).find("`", max(last_end, len(text) - 2 * _LONGEST_INLINE))
     undecided = _UNDECIDED.search(text)
     return min(ticks if ticks >= 0 else len(text), undecided.start() if undecided else len(text))
 
@@ -103,7 +103,7 @@ def escape_markers(text: str) -> str:
     return NUMBERS_IN_BRACKETS.sub(r"⟦\1⟧", text)
 
 
-def quote_for_answer(text: str) -> str:
+def escape_bracketed_numbers(text: str) -> str:
     def rewrite(match: re.Match[str]) -> str:
         return match.group() if 0 in _read_numbers(match.group()) else escape_markers(match.group())
 
@@ -142,12 +142,12 @@ class Marker:
     start: int
     end: int
 
-    def moved(self, characters: int) -> Marker:
+    def shift_by(self, characters: int) -> Marker:
         return Marker(self.number, self.start + characters, self.end + characters)
 
 
 def find_markers(text: str) -> list[Marker]:
-    return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_code(text))]
+    return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_out_code(text))]
 
 
 def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
@@ -187,32 +187,32 @@ class CitedSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MarkerGroup:
     start: int
     end: int
     numbers: tuple[int, ...]
 
 
-def group_markers(markers: Iterable[Marker]) -> list[Group]:
-    groups: list[Group] = []
+def group_markers(markers: Iterable[Marker]) -> list[MarkerGroup]:
+    groups: list[MarkerGroup] = []
     for marker in markers:
         if groups and groups[-1].end == marker.start:
-            groups[-1] = Group(groups[-1].start, marker.end, (*groups[-1].numbers, marker.number))
+            groups[-1] = MarkerGroup(groups[-1].start, marker.end, (*groups[-1].numbers, marker.number))
         else:
-            groups.append(Group(marker.start, marker.end, (marker.number,)))
+            groups.append(MarkerGroup(marker.start, marker.end, (marker.number,)))
     return groups
 
 
-def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSentence]:
+def find_cited_sentences(text: str, groups: Sequence[MarkerGroup]) -> list[CitedSentence]:
     """Return an answer's sentences, list items and table rows in order, each with the source numbers it cites.
 
     ``groups`` are the markers in the text. Headings, table heads and fenced code are left out.
     """
     blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
-    prose = blank_spans(text, blocks)
+    prose = blank_out_spans(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
-        prose = left_out.sub(lambda match: blank(match.group()), prose)
-    prose = blank_spans(prose, [(group.start, group.end) for group in groups])
+        prose = left_out.sub(lambda match: blank_out_text(match.group()), prose)
+    prose = blank_out_spans(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
     for piece_start, piece_end in _split_pieces(text):
         sentences = [
@@ -225,13 +225,13 @@ def find_cited_sentences(text: str, groups: Sequence[Group]) -> list[CitedSenten
         for group in groups:
             if not piece_start <= group.start < piece_end or not paragraphs:
                 continue
-            if sentences or not _begins_between(blocks, paragraphs[-1][-1].end, group.start):
+            if sentences or not _has_span_start_between(blocks, paragraphs[-1][-1].end, group.start):
                 cited = paragraphs[-1][max(0, bisect_right(paragraphs[-1], group.start, key=attrgetter("start")) - 1)]
                 cited.markers = tuple(dict.fromkeys((*cited.markers, *group.numbers)))
     return list(chain.from_iterable(paragraphs))
 
 
-def _begins_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+def _has_span_start_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     at = bisect_left(spans, start, key=itemgetter(0))
     return at < len(spans) and spans[at][0] < end
 

@@ -14,9 +14,9 @@ from chat.answering.checking.addresses import (
     LONGEST_ADDRESS,
     find_addresses,
     normalize_address,
-    strip_closing_signs,
+    strip_trailing_punctuation,
 )
-from chat.answering.checking.edits import Edit
+from chat.answering.checking.edits import TextEdit
 
 _TRIGGER = re.compile(r"[&:@.(<]")
 _SEPARATOR = re.compile(r"\\?/\\?/")
@@ -71,13 +71,13 @@ def find_boundary(text: str, begin: int, end: int) -> int:
     return max(begin, boundary, end - LONGEST_ADDRESS)
 
 
-def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[Edit]:
+def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Collection[str]) -> list[TextEdit]:
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
         shown, at = _disable_character(text, trigger.start(), known, tags)
         if shown != text[trigger.start() : at]:
-            edits.append(Edit(trigger.start(), at, shown))
+            edits.append(TextEdit(trigger.start(), at, shown))
     return edits
 
 
@@ -98,7 +98,7 @@ def _disable_character(text: str, at: int, known: Set[str], tags: Collection[str
             target = found[1] if found else ""
             # Browsers treat a scheme without a host, such as `x:`, as an address. Stripping would remove its colon.
             leads_away = bool(_SCHEME_ALONE.match(target)) or _is_unknown_external_link(
-                strip_closing_signs(target), known
+                strip_trailing_punctuation(target), known
             )
             behind = _TARGET_BEHIND_BLANKS.match(text, at + 1)
             if leads_away or (behind and _is_unknown_external_link(behind[1], known)):
@@ -153,7 +153,7 @@ def _disable_address(text: str, at: int, begin: int, word: str, known: Set[str])
     end = ends.start() if ends else len(text)
     bracket = _BRACKET.search(text, begin, end)
     end = bracket.start() if bracket else end
-    whole = strip_closing_signs(word + text[at:end])
+    whole = strip_trailing_punctuation(word + text[at:end])
     stop = max(begin, at + len(whole) - len(word))
     addresses = [whole] if text[at] == ":" else [f"https://{whole}", f"http://{whole}"]
     is_known = any(normalize_address(address) in known for address in addresses)

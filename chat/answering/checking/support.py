@@ -176,7 +176,7 @@ class EvidencePassage:
         return False
 
 
-def cut_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
+def split_passage(marker: int, text: str, title: str = "") -> EvidencePassage:
     sentences = tuple(
         EvidenceSentence(text[start:end], start, end) for start, end, _ in split_sentences(text, 0, len(text))
     )
@@ -221,7 +221,7 @@ class SentenceSupport:
     verbatim: bool = False
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         return self.support >= THRESHOLD
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from chat.answering.checking.citations import (
     CitedSentence,
     Marker,
-    blank_spans,
+    blank_out_spans,
     escape_markers,
     find_cited_sentences,
     find_markers,
@@ -20,7 +20,7 @@ from chat.answering.checking.support import (
     SupportScorer,
 )
 from chat.answering.units import find_quotable_units
-from chat.types import BestPlace, CheckedStatement, ContextSource, VerificationResult, VerifiedCitation
+from chat.types import BestRange, CheckedStatement, ContextSource, VerificationResult, VerifiedCitation
 from core.tracing import span
 from retrieval.text.language import detect_language
 
@@ -40,7 +40,7 @@ def verify_citations(
     by_marker = {source.marker: source for source in sources}
     comparable = {source.marker for source in sources if not is_in_other_language(source, text)}
     scorer = SupportScorer([build_evidence(source) for source in sources])
-    plain = blank_spans(text, [(marker.start, marker.end) for marker in markers])
+    plain = blank_out_spans(text, [(marker.start, marker.end) for marker in markers])
     return VerificationResult(
         tuple(
             _cite(marker, words, by_marker[marker.number], scorer, is_comparable=marker.number in comparable)
@@ -64,7 +64,7 @@ def _cite(
         start, end = verbatim
     else:
         support = scorer.score(words, (marker.number,))
-        value = _round_support(support, is_comparable)
+        value = _round_support_score(support, is_comparable)
         closest = (
             support.match.sentence
             if support and support.match
@@ -120,19 +120,19 @@ def _build_statement(
     place = sentence.start, sentence.end, sentence.markers
     if support is None:
         return CheckedStatement(*place)
-    value = _round_support(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
+    value = _round_support_score(support, not sentence.markers or bool(comparable.intersection(sentence.markers)))
     match = support.match
     return CheckedStatement(
         *place,
         support=value,
-        supported=None if value is None else support.supported,
+        supported=None if value is None else support.is_supported,
         reasons=tuple(map(str, support.reasons)) if value is not None else (),
-        best=BestPlace(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
+        best=BestRange(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
         verbatim=support.verbatim,
     )
 
 
-def _round_support(support: SentenceSupport | None, is_comparable: bool) -> float | None:
+def _round_support_score(support: SentenceSupport | None, is_comparable: bool) -> float | None:
     if support is None or not (is_comparable or support.verbatim):
         return None
     return round(support.support, DIGITS)

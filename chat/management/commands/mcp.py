@@ -32,13 +32,13 @@ async def _bridge(url: str, headers: dict[str, str]) -> None:
         anyio.create_task_group() as tasks,
     ):
 
-        async def answer() -> None:
+        async def forward_answers() -> None:
             async for message in answered:
                 if isinstance(message, Exception):
                     raise message
                 await said.send(message)
 
-        tasks.start_soon(answer)
+        tasks.start_soon(forward_answers)
         async for message in asked:
             if isinstance(message, Exception):
                 raise message

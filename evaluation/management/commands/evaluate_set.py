@@ -75,7 +75,7 @@ class Command(PreparedCommand):
         if evaluation_set is None:
             raise CommandError(f"There is no evaluation set named {options['slug']!r}.")
         kind = RunKind.ANSWERS if options["openai"] else RunKind(options["kind"])
-        other = _find_product(options) if options["openai"] else None
+        other = _build_other_product(options) if options["openai"] else None
         if not evaluation_set.questions.measurable(kind).exists():
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
@@ -138,7 +138,9 @@ class Command(PreparedCommand):
         ours, theirs = (_show_latency(each["latency_ms"]) for each in (comparison.ours, comparison.theirs))
         self.stdout.write(f"  {'milliseconds, p50 / p95':<30} {ours:<22} {theirs}")
         asked = len(comparison.replies)
-        self.stdout.write(f"{comparison.refusals} of {asked} replies of {name} count as refusals; --json shows them.")
+        self.stdout.write(
+            f"{comparison.refusal_count} of {asked} replies of {name} count as refusals; --json shows them."
+        )
         if failures := comparison.failures:
             self.stdout.write(f"{len(failures)} of {asked} questions failed and are left out: {failures[0].failure}")
 
@@ -162,7 +164,7 @@ def _show_latency(latency: PercentilesPayload) -> str:
     return f"{latency['p50']:.0f} / {latency['p95']:.0f}"
 
 
-def _find_product(options: dict[str, Any]) -> ChatModel:
+def _build_other_product(options: dict[str, Any]) -> ChatModel:
     if not options["model"]:
         raise CommandError("Name the other product's model with --model.")
     key = os.environ.get(options["key_variable"], "")

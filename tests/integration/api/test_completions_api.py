@@ -226,7 +226,7 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
     monkeypatch.setattr(streams, "follow_stream", told)
-    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_begin_reading", lambda *_: True)
     monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
     chunks = await stream(list_sources=True)
     said = content(chunks)
@@ -291,7 +291,7 @@ async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, m
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
     monkeypatch.setattr(streams, "follow_stream", told)
-    monkeypatch.setattr(readers._Reader, "may_begin", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_begin_reading", lambda *_: True)
     monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
     assert content(await stream()) == "A [1] b [2] c\n\nStopped."
 

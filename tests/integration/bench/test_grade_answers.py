@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from bench.answers import askers
 from bench.answers.askers import SiteAsker
 from bench.answers.graded import GradedQuestion
-from evaluation.expectations import Expectations
+from evaluation.expectations import AnswerExpectations
 from retrieval.models import Collection
 from tests.support.libraries import library_of
 
@@ -75,7 +75,9 @@ CITED = {"citations": [{"document": {"title": "Pumps"}}, {"document": {"title": 
 
 
 def asked(asker, identifier="1", after=""):
-    return asker(GradedQuestion(identifier, "parts", "parts", "How heavy?", "fact", Expectations(("3450",)), after))
+    return asker(
+        GradedQuestion(identifier, "parts", "parts", "How heavy?", "fact", AnswerExpectations(("3450",)), after)
+    )
 
 
 def test_a_running_site_is_asked_within_its_limits(monkeypatch):

@@ -74,7 +74,7 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(library, gat
     third = await reader()
     await until(lambda: second.places == [1] and third.places == [2])
     assert (await second.status(), await third.status()) == (Answer.Status.PENDING, Answer.Status.PENDING)
-    assert ADMISSION.count_writing_and_waiting() == (1, 2)
+    assert ADMISSION.count_writing_and_waiting_answers() == (1, 2)
     # A caller who comes back keeps the place.
     second.task.cancel()
     again = Reader(second.answer)
@@ -87,7 +87,7 @@ async def test_answers_wait_for_their_turn_and_are_told_their_place(library, gat
     assert third.places == [2, 1, 0]
     assert [event.name for event in third.heard][:4] == ["queued", "queued", "queued", "searched"]
     assert await second.status() == Answer.Status.STOPPED
-    await until(lambda: ADMISSION.count_writing_and_waiting() == (0, 0))
+    await until(lambda: ADMISSION.count_writing_and_waiting_answers() == (0, 0))
     assert first.places == []
     assert gated.asked == 2
 
@@ -134,7 +134,7 @@ async def test_answers_of_one_caller_are_not_written_in_all_places(library, gate
     await until(lambda: sum(bool(each.places) for each in flood) == 2)
     other = Reader(await sync_to_async(begin)(caller="other"))
     await other.hears("token")
-    assert ADMISSION.count_writing_and_waiting() == (2, 2)
+    assert ADMISSION.count_writing_and_waiting_answers() == (2, 2)
     gated.gate.set()
     for each in (*flood, other):
         await each.hears("completed")
@@ -161,7 +161,7 @@ async def test_waiting_ends_with_the_deadline(library, gated, settings):
     assert failed.payload["message"].startswith("The site did not manage to answer in time.")
     assert counted("ragsite_answers_out_of_time_total", stage="waiting") == out_of_time + 1
     assert await second.status() == Answer.Status.FAILED
-    assert ADMISSION.count_writing_and_waiting() == (1, 0)
+    assert ADMISSION.count_writing_and_waiting_answers() == (1, 0)
     gated.gate.set()
     await first.hears("completed")
 

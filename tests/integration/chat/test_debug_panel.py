@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db import connection
 
 from chat.models import Answer
-from chat.signals import PanelScore, scores_wanted
+from chat.signals import DisplayedScore, scores_wanted
 from chat.streaming import asking
 from chat.streaming.payloads import build_completed_payload
 from retrieval.exceptions import RetrieverFailed
@@ -194,13 +194,16 @@ def test_scores_are_asked_for_until_they_are_there_and_one_that_fails_is_announc
     path = f"/answers/{answered(QUESTION).pk}/debug/scores/"
     client = client_of(staff)
     assert "hx-trigger" not in client.get(path).content.decode()
-    given[:] = [PanelScore("faithfulness", pending=True), PanelScore("relevance", 0.8, reason="It names the pump.")]
+    given[:] = [
+        DisplayedScore("faithfulness", pending=True),
+        DisplayedScore("relevance", 0.8, reason="It names the pump."),
+    ]
     assert f'hx-get="{path}" hx-trigger="load delay:5s"' in client.get(path).content.decode()
 
     def broken(**_):
         raise RuntimeError("no judge at 10.0.0.7")
 
-    given[:] = [PanelScore("faithfulness", 0.93)]
+    given[:] = [DisplayedScore("faithfulness", 0.93)]
     scores_wanted.connect(broken)
     told = client.get(path).content.decode()
     assert "hx-trigger" not in told

@@ -112,7 +112,7 @@ def test_a_model_that_is_taken_away_or_whose_key_is_lost_writes_nothing(library,
     row = add(large)
     asked = asking.create_answer(QUESTION, user=AnonymousUser(), visitor="browser-1", model="large")
     row.groups.set([Group.objects.create(name="Editors")])
-    async_to_sync(streams.finish_answer)(asked.pk)
+    async_to_sync(streams.complete_answer)(asked.pk)
     asked.refresh_from_db()
     assert (asked.status, "large" in asked.error) == (Answer.Status.FAILED, True)
     row.groups.clear()

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 from chat.answering import pipeline
 from chat.models import Answer, ApprovedAnswer
 from chat.types import FailedEvent
-from evaluation.dashboard.gaps import find_unanswered
+from evaluation.dashboard.gaps import find_unanswered_questions
 from evaluation.dashboard.scope import parse_scope
 from ragsite.accounts.roles import create_roles
 from retrieval.models import Collection, Draft
@@ -203,7 +203,7 @@ def test_a_gap_that_a_document_closed_is_settled_with_its_passage(admin, page, d
     assert "<strong>twelve</strong>" in shown  # rendered, not as Markdown
     assert f'name="passage" value="{passage(added).pk}"' in shown
     admin.post(page, {"action": "give", "passage": passage(added).pk})
-    assert find_unanswered(parse_scope({}, make_superuser("root")))[0] == []
+    assert find_unanswered_questions(parse_scope({}, make_superuser("root")))[0] == []
 
 
 def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, document, ingest, curator):
@@ -239,13 +239,13 @@ def test_a_document_is_added_to_the_collections_that_were_asked(admin, page, doc
 
 def test_out_of_scope_is_no_gap(admin, page, document, curator):
     scope = parse_scope({}, make_superuser("root"))
-    assert [one.question for one in find_unanswered(scope)[0]] == [QUESTION]
+    assert [one.question for one in find_unanswered_questions(scope)[0]] == [QUESTION]
     sentence = "Ask the office of your own floor."
     values = {"action": "scope", "question": QUESTION, "text": sentence, "collection": document.collection_id}
     admin.post(page, values)
     asked = ask()
     assert (asked["refused"], asked["answer"]) == (True, sentence)
-    assert find_unanswered(scope)[0] == []
+    assert find_unanswered_questions(scope)[0] == []
 
 
 def test_a_wording_is_added_to_an_approved_answer(admin, page, document, curator):

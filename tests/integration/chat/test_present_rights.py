@@ -11,7 +11,7 @@ from django.contrib.sessions.models import Session
 from django.test import AsyncClient, Client, RequestFactory
 from rest_framework.exceptions import PermissionDenied
 
-from chat.api.endpoints import finish_answer
+from chat.api.endpoints import wait_for_answer
 from chat.conversations import sharing
 from chat.conversations.history import list_turns_before, store_sources_behind
 from chat.conversations.listing import search_conversations
@@ -225,7 +225,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
     assert [event.name async for event in following] == ["failed"]
     await streams.stop_answer(begun.pk)
     async with asyncio.timeout(30):
-        await streams.finish_answer(begun.pk)
+        await streams.complete_answer(begun.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -245,7 +245,7 @@ async def test_a_reader_who_leaves_lets_go_of_the_stream(library, gated):
             await reader
         assert RUNS[begun.pk].followers == 0
         await streams.stop_answer(begun.pk)
-        await streams.finish_answer(begun.pk)
+        await streams.complete_answer(begun.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -255,7 +255,7 @@ def test_an_answer_remembers_its_collections_and_the_api_refuses_one_that_was_lo
     assert asked.source_collections == [library.pk]
     Collection.objects.update(visibility="staff")
     with pytest.raises(PermissionDenied, match="no longer read"):
-        finish_answer(asked, owner)
+        wait_for_answer(asked, owner)
 
 
 def browser_of(name, *permissions, **flags):

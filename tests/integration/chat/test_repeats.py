@@ -146,7 +146,7 @@ def test_only_a_whole_recent_and_helpful_answer_of_the_same_documents_serves(lib
     assert again.repeats == first
 
     def found():
-        return answer_cache.find_cached_answer(first, first.filters(), (), "")[1]
+        return answer_cache.find_cached_answer(first, first.build_search_filters(), (), "")[1]
 
     for change, make in CHANGES.items():
         with transaction.atomic():

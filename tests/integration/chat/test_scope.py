@@ -104,7 +104,7 @@ def test_an_edited_question_begins_a_branch_that_remembers_what_came_before(libr
     assert branched.conversation_id != first.conversation_id
     assert branched.collection == library
     assert [turn.question for turn in list_turns_before(branched)] == [first.question]
-    async_to_sync(streams.finish_answer)(branched.pk)
+    async_to_sync(streams.complete_answer)(branched.pk)
     page = browser.get(f"/c/{branched.conversation_id}/").content.decode()
     assert f'href="/c/{first.conversation_id}/#answer-{second.pk}"' in page
     assert first.question in page

@@ -247,7 +247,7 @@ async def test_an_answer_deleted_while_it_is_written_ends_quietly(answer, slow, 
     slow.words = 3000
     here = asyncio.create_task(collect(answer))
     await begun(answer, events=2)
-    there = asyncio.create_task(alist(streams._follow_stored(answer.pk, "")))
+    there = asyncio.create_task(alist(streams._follow_stored_events(answer.pk, "")))
     with caplog.at_level(logging.INFO, "chat"):
         await Conversation.objects.filter(pk=answer.conversation_id).adelete()
         async with asyncio.timeout(60):
@@ -360,7 +360,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(answer, slow, monkeyp
 
 async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(answer, slow):
     run = await sync_to_async(writing.acquire_run)(answer.pk)
-    writing.start_writing(run)
+    writing.start_answer_writing(run)
     run.task.cancel()
     async with asyncio.timeout(60):
         events = await collect(answer)

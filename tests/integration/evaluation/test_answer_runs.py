@@ -13,7 +13,7 @@ from evaluation import gates
 from evaluation.gates import Verdict
 from evaluation.judgements import count_spent_tokens
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.runs import measurement, queue, run_execution
 from evaluation.runs.results import compare_runs, read_interval
 from evaluation.sets.building import add_expected_passage
@@ -111,7 +111,7 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library):
     EvaluationQuestion.objects.create(evaluation_set=answers, text="A draft")
     only_passage = EvaluationQuestion.objects.create(evaluation_set=answers, text="Where is the pump?")
     add_expected_passage(only_passage, Chunk.objects.get(document__source="pump.md"))
-    assert list(answers.questions.exclude(build_asked_condition()).values_list("text", flat=True)) == ["A draft"]
+    assert list(answers.questions.exclude(build_runnable_condition()).values_list("text", flat=True)) == ["A draft"]
     assert [one.text for one in list_measured_questions(answers, "answers")] == list(ANSWERS)
     assert [one.text for one in list_measured_questions(answers, "search")] == ["Where is the pump?"]
     assert answered(answers).asked == 4
@@ -195,7 +195,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     policy.save()
     checked = gates.check_gate(policy, version)
     assert checked.verdict is Verdict.WORSE, "it answers nothing"
-    assert "agreement of the answers -0" in gates.describe_check(checked)
+    assert "agreement of the answers -0" in gates.describe_gate_check(checked)
     AnswerResult.objects.filter(run=checked.in_force.run).exclude(text=PUMP).update(agreement=0)
     assert gates.check_gate(policy, version).verdict is Verdict.PASSED, "one of ten questions is not significant"
     EvaluationQuestion.objects.create(evaluation_set=answers, text="Who won?", expects_refusal=True)
@@ -213,7 +213,7 @@ def test_a_gate_does_not_pass_what_no_question_expects(answers):
         answered(answers, profile)
     checked = gates.check_gate(policy, version)
     assert (checked.verdict, checked.is_objection) == (Verdict.EMPTY, True)
-    assert "agreement of the answers" in gates.describe_check(checked)
+    assert "agreement of the answers" in gates.describe_gate_check(checked)
     policy.metric = "expectations"
     policy.save()
     assert gates.check_gate(policy, version).comparison.difference.mean < 0

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from chat.models import Feedback
 from evaluation.admin.run_admin import draw_trend_chart
-from evaluation.dashboard.gaps import find_gaps, find_nearest_documents, find_unanswered
+from evaluation.dashboard.gaps import find_knowledge_gaps, find_nearest_documents, find_unanswered_questions
 from evaluation.dashboard.scope import build_scope, parse_scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
@@ -168,9 +168,9 @@ def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, w
     of_library = asked(library, "How heavy is it?", in_service)
     anywhere = asked(None, "How long does it last?", copied)
     asked(working_copy, "What is new in the draft?", copied)
-    found, number = find_unanswered(build_scope(boss()))
+    found, number = find_unanswered_questions(build_scope(boss()))
     assert number == 2
     assert {one.answer for one in found} == {str(of_library.pk), str(anywhere.pk)}
-    assert find_gaps(build_scope(boss())).total == 2
+    assert find_knowledge_gaps(build_scope(boss())).total == 2
     near = find_nearest_documents([[str(of_library.pk)], [str(anywhere.pk)]], build_scope(boss()).documents())
     assert near == [[in_service], []]

@@ -69,7 +69,7 @@ def test_a_harmless_draft_is_published_once_it_was_measured(policy, draft, libra
     assert (checked.candidate.run, checked.in_force.run) == tuple(requested)
     assert (checked.comparison.same, checked.comparison.questions) == (6, 6), "a copy is searched as the original is"
     assert gates.request_runs(policy, draft) == []
-    assert "Library (draft) is not significantly worse than Library" in gates.describe_check(checked)
+    assert "Library (draft) is not significantly worse than Library" in gates.describe_gate_check(checked)
     lifecycle.publish_draft(draft)
     published = lifecycle.resume_draft(draft.pk)
     assert (published.status, published.objections) == (Draft.Status.PUBLISHED, [])
@@ -114,13 +114,13 @@ def test_what_was_measured_before_something_changed_does_not_count(policy, draft
 
 def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft):
     other = Collection.objects.create(slug="other", name="Other")
-    assert gates.are_documents_guarded(policy.evaluation_set.collection)
-    assert not gates.are_documents_guarded(other)
+    assert gates.has_document_gate(policy.evaluation_set.collection)
+    assert not gates.has_document_gate(other)
     GatePolicy.objects.create(evaluation_set=set_of(other, "elsewhere", {}), required_for_documents=True)
     assert len(list(gates.find_objections(draft))) == 1
     GatePolicy.objects.filter(pk=policy.pk).update(required_for_documents=False, required_for_publishing=True)
     assert list(gates.find_objections(draft)) == []
-    assert not gates.are_documents_guarded(policy.evaluation_set.collection)
+    assert not gates.has_document_gate(policy.evaluation_set.collection)
 
 
 def test_a_guarded_collection_is_changed_in_a_draft_alone(policy, library, ingest):

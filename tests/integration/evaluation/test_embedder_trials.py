@@ -6,7 +6,12 @@ from django.urls import reverse
 from evaluation.embedder_trials import comparison, progress
 from evaluation.embedder_trials.attempts import continue_trial
 from evaluation.embedder_trials.known_embedders import find_known_embedder, get_known_options
-from evaluation.embedder_trials.requests import cancel_trial, delete_unused_vectors, request_switch, request_trial
+from evaluation.embedder_trials.requests import (
+    cancel_trial,
+    delete_unused_vectors,
+    request_embedder_switch,
+    request_trial,
+)
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.index import active_embedder, closeness, embedder_choice, reembedding
@@ -74,7 +79,7 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     assert "fitting needs 40" in trial.not_fitted
     late = ingest(library, "late.md", "# Late\n\nA document that was read after the vectors were made.")
     assert search(QUESTION, build_unrestricted_filters()).trace.degraded == ()
-    request_switch(trial)
+    request_embedder_switch(trial)
     assert continue_trial(trial.pk).status == EmbedderTrial.Status.SWITCHED
     active = Embedder.objects.get(is_active=True)
     assert active.dimension == 192
@@ -114,7 +119,7 @@ def test_one_at_a_time_and_none_beside_the_settings(library, options, settings):
     with pytest.raises(EvaluationError, match="Another embedder is being tried"):
         request_trial("half", options)
     with pytest.raises(EvaluationError, match="has not been measured"):
-        request_switch(trial)
+        request_embedder_switch(trial)
     cancel_trial(trial)
     assert continue_trial(trial.pk) is None
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["all-MiniLM-L6-v2"]
@@ -139,7 +144,7 @@ def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, 
     assert (trial.vector_weight, trial.figures[0]["questions"]) == (0.8, 3)
     fitted = closeness.find_calibration(Embedder.objects.get(is_active=False).name)
     assert fitted.vector_weight == 0.8
-    request_switch(trial)
+    request_embedder_switch(trial)
     continue_trial(trial.pk)
     embedder_choice._build_site_embedder.cache_clear()
     weights = search(QUESTION, build_unrestricted_filters()).trace.weights

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
-from evaluation.arms import Arm
+from evaluation.arms import ExperimentArm
 from evaluation.models import Experiment
 from retrieval.gates import Gate, Objection
 from retrieval.search.profiles import profiles
@@ -72,7 +72,7 @@ def test_the_form_begins_with_the_profile_in_force_and_refuses_what_is_wrong(adm
 
 def test_a_winner_is_found_on_the_page_and_published(admin, admin_user):
     experiment = started(admin_user)
-    simulate(experiment, 300, lambda arm: 0.85 if arm is Arm.TREATMENT else 0.4)
+    simulate(experiment, 300, lambda arm: 0.85 if arm is ExperimentArm.TREATMENT else 0.4)
     text = page(admin, experiment)
     assert "The treatment is better: helpful rate, of the answers that were rated +" in text
     assert "watched" in text
@@ -90,7 +90,7 @@ def test_a_winner_is_found_on_the_page_and_published(admin, admin_user):
 
 def test_a_control_that_wins_is_put_back(admin, admin_user):
     experiment = started(admin_user, control=None, treatment=versions()[1])
-    simulate(experiment, 300, lambda arm: 0.3 if arm is Arm.TREATMENT else 0.85)
+    simulate(experiment, 300, lambda arm: 0.3 if arm is ExperimentArm.TREATMENT else 0.85)
     admin.post(address(experiment, "end"))
     assert "Back to the built-in profile" in page(admin, experiment)
 

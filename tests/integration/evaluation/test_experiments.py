@@ -11,7 +11,7 @@ from chat.answering.approved_answers import NAME as APPROVED
 from chat.models import Answer, Conversation, Feedback
 from chat.streaming import asking, streams
 from evaluation import experiments
-from evaluation.arms import Arm
+from evaluation.arms import ExperimentArm
 from evaluation.experiments import (
     ExperimentRefused,
     ExperimentVerdict,
@@ -62,7 +62,7 @@ def test_what_cannot_be_started_or_ended_is_refused(boss):
 def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     experiment = started(boss, traffic_share=0.5, control=None, treatment=versions()[1])
     (treated,), (controlled,), (outside,) = (
-        conversations(experiment, arm) for arm in (Arm.TREATMENT, Arm.CONTROL, None)
+        conversations(experiment, arm) for arm in (ExperimentArm.TREATMENT, ExperimentArm.CONTROL, None)
     )
     assert profiles.choose_profile(treated.subject).version_id == experiment.treatment_id
     assert profiles.choose_profile(treated.subject).settings.top_k == 5
@@ -81,7 +81,7 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
 
 def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplog):
     experiment = started(boss)
-    (treated,) = conversations(experiment, Arm.TREATMENT)
+    (treated,) = conversations(experiment, ExperimentArm.TREATMENT)
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
     assert profiles.choose_profile(treated.subject).name == profiles.BUILT_IN
     assert "could not be chosen" in caplog.text
@@ -103,7 +103,7 @@ def arms_of(experiment):
 
 def test_answers_outside_the_experiment_do_not_count(boss):
     experiment = started(boss, traffic_share=0.5)
-    (inside,), (outside,) = conversations(experiment, Arm.CONTROL), conversations(experiment, None)
+    (inside,), (outside,) = conversations(experiment, ExperimentArm.CONTROL), conversations(experiment, None)
     answered(experiment, outside)
     answered(experiment, inside, at=experiment.started_at - timedelta(seconds=1))
     answered(experiment, inside, method="rrf")
@@ -158,7 +158,7 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     treated = [
         answer.pk
         for answer in Answer.objects.select_related("conversation")
-        if find_arm(experiment, answer.conversation.subject) is Arm.TREATMENT
+        if find_arm(experiment, answer.conversation.subject) is ExperimentArm.TREATMENT
     ]
     Answer.objects.filter(pk__in=treated).update(refused=True)
     assert experiments.end_experiment(experiment, boss).conclusion.startswith("No difference was found")
@@ -188,10 +188,10 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
         assert answer.status == "completed"
         arm = find_arm(experiment, answer.conversation.subject)
         arms.add(arm)
-        treated = arm is Arm.TREATMENT
+        treated = arm is ExperimentArm.TREATMENT
         assert answer.profile_version_id == (experiment.treatment_id if treated else experiment.control_id)
         assert answer.trace["top_k"] == (5 if treated else 3)
-    assert arms == set(Arm)
+    assert arms == set(ExperimentArm)
     assert sum(arm.observed for arm in await sync_to_async(arms_of)(experiment)) == 8
     # The same question was asked by all: an earlier answer serves within an arm, never across.
     assert await Answer.objects.exclude(repeats=None).acount() == 6

@@ -186,7 +186,7 @@ def test_a_missing_judge_and_an_unforeseen_error_are_stored_with_their_reason(ju
     def broken(*_):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(judgements, "make_case", broken)
+    monkeypatch.setattr(judgements, "build_judgement_case", broken)
     judgement = judged(completed_answer(), "model")
     assert (judgement.status, judgement.error) == (Judgement.Status.QUEUED, "ZeroDivisionError: unforeseen")
 
@@ -266,4 +266,4 @@ def test_the_table_itself_refuses_what_is_no_score():
 def test_a_judge_that_is_half_described_is_found_at_start(settings, changed, found):
     for name, value in changed.items():
         setattr(settings, name, value)
-    assert [one.id for one in (*conf.check_judge_settings(), *conf.check_judge_numbers())] == found
+    assert [one.id for one in (*conf.check_judge_settings(), *conf.check_judge_limits())] == found

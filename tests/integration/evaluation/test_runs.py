@@ -88,14 +88,14 @@ def test_what_is_asked_for_twice_runs_once(evaluation_set):
 
 @pytest.mark.parametrize("change", ["documents", "embedder"])
 def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, library, monkeypatch, change):
-    as_they_are = queue.describe_conditions()
+    as_they_are = queue.describe_run_conditions()
 
     def search(question, filters, **options):
         if "puppies" in question and change == "documents":
             CollectionStatistics.objects.filter(pk=library.pk).update(version=99)
         elif "puppies" in question:
             monkeypatch.setattr(
-                run_execution, "describe_conditions", lambda _kind: {**as_they_are, "embedder": "other"}
+                run_execution, "describe_run_conditions", lambda _kind: {**as_they_are, "embedder": "other"}
             )
         return search_module.search(question, filters, **options)
 

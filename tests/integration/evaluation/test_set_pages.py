@@ -8,7 +8,7 @@ from django.utils.html import escape
 
 from chat.models import Feedback
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, ExpectedPassage, GatePolicy
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.runs import queue, run_execution
 from evaluation.sets.resolution import find_expected_chunks
 from retrieval.models import Chunk, Publication
@@ -110,7 +110,7 @@ def test_a_bad_answer_becomes_a_test_case_by_a_click(admin, library):
     assert messages(picked) == ["Expected: a passage of Pump."]
     assert picked.context["of_answer"][0][2]
     assert question.expected_passages.get().content_hash == chunk.content_hash
-    assert not EvaluationQuestion.objects.exclude(build_asked_condition()).exists()
+    assert not EvaluationQuestion.objects.exclude(build_runnable_condition()).exists()
     assert "is gone" in messages(admin.post(expect, {"chunk": "999999"}, follow=True))[0]
     assert admin.post(make, {"answer": "x"}).status_code == 404
     assert admin.get(make).status_code == 405

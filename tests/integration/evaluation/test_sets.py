@@ -4,7 +4,7 @@ import pytest
 
 from chat.models import Answer
 from evaluation.models import EvaluationQuestion, ExpectedPassage
-from evaluation.models.evaluation_set import build_asked_condition
+from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.sets import building
 from evaluation.sets.resolution import find_expected_chunks, hash_questions, list_measured_questions
 from retrieval.models import Chunk, Collection
@@ -84,7 +84,7 @@ def test_an_answer_becomes_one_draft_however_often_it_is_asked_for(library):
     question, is_new = building.get_or_create_question(answer, evaluation_set)
     assert (question.text, is_new) == ("How heavy is the other pump?", True)
     assert building.get_or_create_question(answer, evaluation_set) == (question, False)
-    assert list(evaluation_set.questions.exclude(build_asked_condition())) == [question]
+    assert list(evaluation_set.questions.exclude(build_runnable_condition())) == [question]
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=2)
     building.add_expected_passage(question, Chunk.objects.get(document__source="pump.md"), grade=3)
     assert question.expected_passages.get().grade == 3

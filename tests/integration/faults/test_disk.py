@@ -283,7 +283,7 @@ def test_an_answer_that_cannot_be_saved_says_so(api, library, tables, monkeypatc
 
 
 async def last_event(answer):
-    return await asyncio.wait_for(streams.finish_answer(answer.pk), 60)
+    return await asyncio.wait_for(streams.complete_answer(answer.pk), 60)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/search/", "/v1/models", "/"])

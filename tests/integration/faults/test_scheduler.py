@@ -6,7 +6,7 @@ import signal
 import pytest
 from django.conf import settings
 
-from bench import build_environment
+from bench import build_site_environment
 from core import readiness
 from ragsite import readiness as site_readiness
 from tests.support.site import SiteProcess, wait_until
@@ -28,7 +28,7 @@ def test_a_scheduler_that_hangs_is_told_of_and_comes_back(client, tmp_path, monk
     seen = settings.SCHEDULER_SEEN_FILE
     assert "scheduler" not in degraded(client), "there may be none on this machine"
     beat = SiteProcess(
-        ["ragsite.processes.beat"], tmp_path / "beat.log", **build_environment(CELERY_BEAT_MAX_LOOP_INTERVAL=1)
+        ["ragsite.processes.beat"], tmp_path / "beat.log", **build_site_environment(CELERY_BEAT_MAX_LOOP_INTERVAL=1)
     )
     try:
         wait_until(seen.exists, 60, "the scheduler")

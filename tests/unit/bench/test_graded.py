@@ -3,15 +3,15 @@ import json
 import pytest
 
 from bench.answers.graded import (
+    AnswerKeyFile,
     GradedQuestion,
-    KeyFile,
     Reply,
     ask_graded_questions,
     grade_reply,
     read_graded_questions,
 )
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import Expectations
+from evaluation.expectations import AnswerExpectations
 
 LEAVE = {
     "id": "a-1", "corpus": "hr", "question": "How long is it?", "kind": "fact", "must": ["12 weeks"], "max_chars": 80,
@@ -36,7 +36,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
             {**LEAVE, "id": "a-3", "kind": "near_miss", "must": ["REFUSE"], "key": "Not there (at all)."},
         )
     )
-    assert (first.collection, first.expected) == ("hr", Expectations(("12 weeks",), ("ever",), 80))
+    assert (first.collection, first.expected) == ("hr", AnswerExpectations(("12 weeks",), ("ever",), 80))
     known, gone = first.files
     for title in ("New Parent Leave", "02 New Parent Leave.md", "Parental Leave", "Leave É"):
         assert known.has_title(title), title
@@ -45,7 +45,7 @@ def test_a_line_says_what_is_asked_and_what_is_expected(tmp_path):
     assert gone.has_title("The file that is gone")
     assert not gone.has_title("The file")
     assert (second.after, second.collection) == ("a-1", "")
-    assert (third.expected, third.files) == (Expectations((), (), 80, refusal=True), ())
+    assert (third.expected, third.files) == (AnswerExpectations((), (), 80, refusal=True), ())
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_bad_lines_are_told(tmp_path, rows, message):
 
 
 def question(kind="fact", corpus="hr", **others):
-    expected = others.pop("expected", Expectations(("12 weeks",), (), 20))
+    expected = others.pop("expected", AnswerExpectations(("12 weeks",), (), 20))
     return GradedQuestion("a-1", corpus, corpus, "How long?", kind, expected, **others)
 
 
 def test_a_cited_key_file_is_worth_a_point_and_a_reply_that_failed_nothing():
-    files = (KeyFile("hr/leave.md", frozenset({"parental leave"})),)
+    files = (AnswerKeyFile("hr/leave.md", frozenset({"parental leave"})),)
     assert grade_reply(question(files=files), Reply("Some.", cited=("Parental leave",))).points == 1
     assert grade_reply(question(files=files), Reply("Some.", cited=("Pay",))).points == 0
     assert grade_reply(question(), Reply("12 weeks", error="503 Busy")).points == 0
 
 
 def test_the_figures_of_a_run():
-    refusal = Expectations(refusal=True)
+    refusal = AnswerExpectations(refusal=True)
     replies = {
         question(): Reply("12 weeks", seconds=1.0),
         question("list", "it"): Reply("12 weeks, as everybody knows here", seconds=3.0),
@@ -91,11 +91,11 @@ def test_the_figures_of_a_run():
     run = ask_graded_questions(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
     assert told == [1, 2, 3, 4, 5, 6, 7]
     assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it", "law"))
-    means = {kind: interval.mean for kind in run.kinds if (interval := run.points(kind=kind))}
+    means = {kind: interval.mean for kind in run.kinds if (interval := run.compute_mean_points(kind=kind))}
     assert means == {"fact": 3.0, "list": 1.0, "near_miss": 1.5, "off_topic": 0.0}
-    everything = run.points()
+    everything = run.compute_mean_points()
     assert (everything.mean, everything.low < everything.mean < everything.high) == (9 / 7, True)
-    assert run.points(kind="fact", corpus="it") is None
+    assert run.compute_mean_points(kind="fact", corpus="it") is None
     shares = {name: share.mean for name, share in run.compute_shares().items() if share is not None}
     assert shares == pytest.approx(
         {

@@ -3,7 +3,7 @@ import uuid
 import pytest
 
 from chat.exceptions import BudgetSpent, SiteBusy
-from chat.streaming.admission import RESERVED_SECONDS, Admission
+from chat.streaming.admission import RESERVED_SECONDS, AnswerAdmission
 
 
 class Clock:
@@ -21,7 +21,7 @@ def clock():
 @pytest.fixture
 def queue(clock, settings):
     settings.ANSWERS_AT_ONCE, settings.ANSWERS_WAITING, settings.CALLER_SHARE = 2, 3, 0.25
-    return Admission(clock)
+    return AnswerAdmission(clock)
 
 
 def take(queue, caller=""):
@@ -51,7 +51,7 @@ def test_places_move_up_as_others_leave(queue):
     queue.leave(answers[0])
     assert queue.get_position(answers[2]) == 0
     assert woken == ["woken 2", "woken 4"] * 2
-    assert queue.count_writing_and_waiting() == (1, 2)
+    assert queue.count_writing_and_waiting_answers() == (1, 2)
 
 
 @pytest.mark.parametrize(("processes", "places"), [(1, 5), (2, 2), (3, 2), (8, 1)])

@@ -12,7 +12,7 @@ import pytest
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import NoAnswer
-from chat.types import Usage, WithdrawnEvent
+from chat.types import TokenUsage, WithdrawnEvent
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model import completion_client
 from core.language_model.chat_endpoint import ChatEndpoint
@@ -207,7 +207,7 @@ async def test_a_server_that_does_not_stream_is_understood(server, sources):
     server.whole, server.usage = True, {"prompt_tokens": 700, "completion_tokens": 9}
     text, partial = await drafted(server, sources)
     assert text == "The pump weighs 3450 grams [1]."
-    assert partial.usage == Usage(700, 9)
+    assert partial.usage == TokenUsage(700, 9)
 
 
 async def test_thinking_is_a_sign_of_life(server, sources):
@@ -241,7 +241,7 @@ async def test_the_time_for_all_covers_the_attempts(server, sources):
 async def test_tokens_are_counted_by_the_server_and_priced(server, sources):
     server.usage = {"prompt_tokens": 1_000_000, "completion_tokens": 500_000}
     _, partial = await drafted(server, sources, (2.5, 10.0))
-    assert (partial.usage, partial.prompt_version) == (Usage(1_000_000, 500_000, cost=7.5), PROMPT_VERSION)
+    assert (partial.usage, partial.prompt_version) == (TokenUsage(1_000_000, 500_000, cost=7.5), PROMPT_VERSION)
 
 
 async def test_tokens_that_nobody_counts_are_reckoned(server, sources):

@@ -7,11 +7,11 @@ import pytest
 
 from chat.answering.checking.citations import find_markers
 from chat.pages.answer_text import render_whole_text
-from chat.pages.cards import Cited
-from chat.pages.doubts import Doubt, add_doubt_remarks, count_checked, find_doubts
+from chat.pages.cards import CitedPassage
+from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked, find_doubts
 from chat.pages.plain_text import convert_to_plain_text
 from chat.pages.rendering import render_answer
-from chat.pages.streamed_rendering import Lines, StreamedMarkdown, render_piece
+from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_piece
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -66,7 +66,7 @@ def cited(marker, **changes):
         "quote": "Ten bar.",
         "support": 0.91,
     }
-    return Cited(**(values | changes))
+    return CitedPassage(**(values | changes))
 
 
 def links(html):
@@ -75,7 +75,7 @@ def links(html):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_answers_are_shown_and_never_run(text):
-    doubts = [Doubt(0, len(text), text)]
+    doubts = [DoubtfulRange(0, len(text), text)]
     for html in (render_answer(text, [cited(1)], doubts), render_piece(text, "x", {1: "T"})):
         for tag, attributes in Elements(html).found:
             assert tag in ALLOWED_TAGS
@@ -115,7 +115,7 @@ REPEATED = "Pump 3 bar [1][1]. Valve 5 bar [1]."
 )
 def test_each_mention_leads_to_its_own_words(text):
     citations = [cited(1, href=f"/documents/{m.start}/", marker_start=m.start) for m in find_markers(text)]
-    html = render_answer(text, citations, [Doubt(0, len(text), "x")])
+    html = render_answer(text, citations, [DoubtfulRange(0, len(text), "x")])
     code = text.index("row[1]") + 3 if text.startswith("    ") else None
     wanted = [citation.href for citation in citations if citation.marker_start != code]
     assert [link["href"] for link in links(render_answer(text, citations))][:3] == wanted[:3]
@@ -153,13 +153,13 @@ def test_the_words_of_a_deleted_document_can_still_be_read():
 
 def doubted(text, *sentences):
     """Return the answer with these sentences in doubt."""
-    doubts = [Doubt(text.index(said), text.index(said) + len(said), f"Why {said[:4]}") for said in sentences]
+    doubts = [DoubtfulRange(text.index(said), text.index(said) + len(said), f"Why {said[:4]}") for said in sentences]
     return Elements(render_answer(text, [cited(1), cited(2)], doubts))
 
 
 def test_a_sentence_in_doubt_is_marked_and_a_sign_behind_it_says_why():
     text = "It is **heavy** [1]. It weighs *ten* kilos [2]. It is blue."
-    html = render_answer(text, [cited(1), cited(2)], [Doubt(21, 42, "A number.")])
+    html = render_answer(text, [cited(1), cited(2)], [DoubtfulRange(21, 42, "A number.")])
     assert '<mark class="unsupported" data-doubt="0">It weighs </mark>' in html
     assert '<em><mark class="unsupported" data-doubt="0">ten</mark></em>' in html
     assert html.index("kilos</mark>") < html.index('class="doubt"') < html.index("It is blue")
@@ -176,12 +176,12 @@ def test_every_doubt_has_one_sign_in_the_order_of_the_text():
 
 
 def test_a_doubt_about_nothing_that_is_shown_has_no_sign():
-    assert "doubt" not in render_answer("Yes.\n\n---\n", [], [Doubt(6, 9, "x"), Doubt(40, 50, "x")])
+    assert "doubt" not in render_answer("Yes.\n\n---\n", [], [DoubtfulRange(6, 9, "x"), DoubtfulRange(40, 50, "x")])
 
 
 def test_no_text_passes_for_a_mark():
     text = 'Say data-doubt="0"> and </mark> [1].'
-    html = render_answer(text, [cited(1, quote='data-doubt="0"></mark>')], [Doubt(0, 3, "x")])
+    html = render_answer(text, [cited(1, quote='data-doubt="0"></mark>')], [DoubtfulRange(0, 3, "x")])
     assert html.startswith('<p><mark class="unsupported" data-doubt="0">Say</mark><span class="doubt"')
 
 
@@ -258,7 +258,7 @@ def test_brackets_in_code_never_flash_up_as_links(text, size):
     html = ""
     for piece in pieces:
         more = stream.feed(piece)
-        html = more.whole + more.tail if isinstance(more, Lines) else html + more
+        html = more.whole + more.tail if isinstance(more, RenderedLines) else html + more
         assert all(not before.endswith("row") for before in html.split("<sup")[:-1])
     assert len(links(html)) == 1
 
@@ -288,7 +288,7 @@ def test_a_streamed_answer_ends_as_the_whole_one_would(size):
     html = ""
     for at in range(0, len(ANSWER), size):
         shown = stream.feed(ANSWER[at : at + size])
-        html = shown.whole + shown.tail if isinstance(shown, Lines) else html + shown
+        html = shown.whole + shown.tail if isinstance(shown, RenderedLines) else html + shown
     words = Elements(render_answer(ANSWER, [cited(1), cited(2)])).text
     assert Elements(html).text.split() == words.split()
     assert "<b>" not in html
@@ -300,7 +300,7 @@ def test_a_long_block_costs_no_more_than_its_length_times_a_constant():
     sent = 0
     for line in text.splitlines(keepends=True):
         shown = stream.feed(line)
-        sent += len(shown.whole + shown.tail) if isinstance(shown, Lines) else len(shown)
+        sent += len(shown.whole + shown.tail) if isinstance(shown, RenderedLines) else len(shown)
     assert sent < 40 * len(text)
 
 
@@ -319,7 +319,7 @@ RECORD = "sku: MX-1; name: Pump; weight_g: 3450; notes: Drinking water; seal kit
 
 
 def test_each_column_of_a_record_has_a_line_of_its_own_and_its_name_stands_out():
-    html = render_answer(RECORD, [cited(1)], [Doubt(start=0, end=len(RECORD) - 4, reason="No.")])
+    html = render_answer(RECORD, [cited(1)], [DoubtfulRange(start=0, end=len(RECORD) - 4, reason="No.")])
     assert '<p class="record">' in html
     lines = html.split("<br />")
     names = [re.sub("<.*?>", "", match[1]) for line in lines if (match := re.search("<strong>(.*?)</strong>", line))]
@@ -410,7 +410,7 @@ def test_copied_text_says_which_sentences_are_in_doubt():
         f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"
     )
     assert add_doubt_remarks(CHECKED, ()) == CHECKED
-    assert add_doubt_remarks("Yes", [Doubt(0, 3, "")]) == f"Yes {remark}"
+    assert add_doubt_remarks("Yes", [DoubtfulRange(0, 3, "")]) == f"Yes {remark}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, Arm, assign_arm, estimate_effect
+from evaluation.arms import ALPHA, LEAST_PER_ARM, TAU, ExperimentArm, assign_arm, estimate_effect
 
 SUBJECTS = [f"visitor:{number:032x}" for number in range(20_000)]
 
@@ -20,9 +20,9 @@ def arms(salt, traffic_share=1.0):
 @pytest.mark.parametrize("traffic", [1.0, 0.1])
 def test_the_shares_are_those_asked_for(traffic):
     counts = Counter(arms("salt", traffic))
-    within = counts[Arm.CONTROL] + counts[Arm.TREATMENT]
+    within = counts[ExperimentArm.CONTROL] + counts[ExperimentArm.TREATMENT]
     assert abs(within / len(SUBJECTS) - traffic) < 4 * (traffic * (1 - traffic) / len(SUBJECTS)) ** 0.5 + 1e-12
-    assert abs(counts[Arm.TREATMENT] / within - 0.5) < 4 * (0.25 / within) ** 0.5
+    assert abs(counts[ExperimentArm.TREATMENT] / within - 0.5) < 4 * (0.25 / within) ** 0.5
     # Another experiment shuffles differently.
     other = arms("other", traffic)
     agree = [a == b for a, b in zip(arms("salt", traffic), other, strict=True) if a is not None and b is not None]

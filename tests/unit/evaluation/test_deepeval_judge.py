@@ -31,8 +31,8 @@ socket.getaddrinfo = looking_up
 JUDGING = """
 from evaluation.judges.deepeval_judge import DeepEvalJudge
 from evaluation.judges.judge_model import JudgeModel
-from tests.unit.evaluation.test_judge_guards import CASE, Meter
-measured = DeepEvalJudge(JudgeModel(URL, "", "tiny-judge", 5.0), Meter()).measure("faithfulness", CASE)
+from tests.unit.evaluation.test_judge_guards import CASE, UsageMeter
+measured = DeepEvalJudge(JudgeModel(URL, "", "tiny-judge", 5.0), UsageMeter()).measure("faithfulness", CASE)
 assert measured.score == 0.5
 """
 

@@ -1,12 +1,12 @@
 import pytest
 
-from evaluation.expectations import Expectations, Grade, clean_lines, grade_answer
+from evaluation.expectations import AnswerExpectations, Grade, clean_lines, grade_answer
 
 
 def points(text, *must, must_not=(), longest=None, **others):
     refused, cites = others.get("refused", False), others.get("cites_expected", False)
     return grade_answer(
-        text, refused=refused, expected=Expectations(must, must_not, longest), cites_expected=cites
+        text, refused=refused, expected=AnswerExpectations(must, must_not, longest), cites_expected=cites
     ).points
 
 
@@ -26,20 +26,20 @@ def test_half_of_it_has_one_point_less_has_none():
 
 
 def test_what_must_not_be_there_leaves_one_point():
-    expected = Expectations(("12 weeks",), ("fewer than twelve",))
+    expected = AnswerExpectations(("12 weeks",), ("fewer than twelve",))
     assert grade_answer("12 weeks, with fewer than twelve employees 6", refused=False, expected=expected) == Grade(
         1, (), ("fewer than twelve",), 44, is_on_page=True
     )
 
 
 def test_a_refusal_is_right_or_worth_nothing():
-    assert grade_answer("No.", refused=True, expected=Expectations(refusal=True)).points == 3
-    assert grade_answer("Yes.", refused=False, expected=Expectations(refusal=True)).points == 0
+    assert grade_answer("No.", refused=True, expected=AnswerExpectations(refusal=True)).points == 3
+    assert grade_answer("Yes.", refused=False, expected=AnswerExpectations(refusal=True)).points == 0
     near = grade_answer(
-        "No.", refused=True, expected=Expectations(("14 days", "paid")), beside=["14 days", "It is paid."]
+        "No.", refused=True, expected=AnswerExpectations(("14 days", "paid")), beside=["14 days", "It is paid."]
     )
     assert (near.points, near.is_on_page) == (1, True)
-    refused = grade_answer("Perhaps.", refused=True, expected=Expectations(("14 days",)), cites_expected=True)
+    refused = grade_answer("Perhaps.", refused=True, expected=AnswerExpectations(("14 days",)), cites_expected=True)
     assert (refused.points, refused.missing) == (0, ("14 days",))
 
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from django.utils import translation
 
-from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole
+from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole_number
 
 MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -20,7 +20,7 @@ MONTHS = {
         (lambda: format_fixed(-1234.56, 1), "-1,234.6", "-1.234,6"),
         (lambda: format_fixed(0.0125, 3, signed=True), "+0.013", "+0,013"),
         (lambda: format_fixed(-0.0001, 3, signed=True), "+0.000", "+0,000"),
-        (lambda: format_whole(1234567.8), "1,234,568", "1.234.568"),
+        (lambda: format_whole_number(1234567.8), "1,234,568", "1.234.568"),
         (lambda: format_percent(0.125, 1), "12.5%", "12,5%"),
         (lambda: format_percent(None), "–", "–"),
     ],

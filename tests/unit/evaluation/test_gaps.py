@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.dashboard.gaps import Unanswered, cluster_gaps, cluster_vectors, list_wordings
+from evaluation.dashboard.gaps import UnansweredQuestion, cluster_gaps, cluster_vectors, list_distinct_questions
 
 SINCE = datetime(2026, 5, 1, tzinfo=UTC)
 # The three directions are orthogonal, each with its near words.
@@ -12,7 +12,7 @@ DIRECTIONS = {"pump": [1, 0, 0, 0], "leave": [0, 1, 0, 0], "wifi": [0, 0, 1, 0]}
 
 
 def asked(number, question, day=1):
-    return Unanswered(f"{number:04}", question, SINCE + timedelta(days=day))
+    return UnansweredQuestion(f"{number:04}", question, SINCE + timedelta(days=day))
 
 
 def vector_of(question):
@@ -24,7 +24,9 @@ def vector_of(question):
 
 
 def grouped(questions):
-    vectors = np.array([vector_of(words) for words in list_wordings(questions)], dtype=np.float32).reshape(-1, 4)
+    vectors = np.array([vector_of(words) for words in list_distinct_questions(questions)], dtype=np.float32).reshape(
+        -1, 4
+    )
     return cluster_gaps(questions, vectors)
 
 
@@ -79,8 +81,8 @@ def test_groups_are_joined_by_their_mean_likeness():
 
 def test_the_same_question_in_other_capitals_is_one_wording():
     held = [asked(1, "Why is the pump hot?", 2), asked(2, "why is the  PUMP hot?", 5), asked(3, "How is leave paid?")]
-    assert list_wordings(held) == ["how is leave paid?", "why is the pump hot?"]
+    assert list_distinct_questions(held) == ["how is leave paid?", "why is the pump hot?"]
     first, second = grouped(held)
-    assert (first.size, first.questions, first.other_count) == (2, ("why is the  PUMP hot?",), 0)
+    assert (first.size, first.questions, first.other_question_count) == (2, ("why is the  PUMP hot?",), 0)
     assert [one.answer for one in first.asked] == ["0002", "0001"]
     assert second.questions == ("How is leave paid?",)

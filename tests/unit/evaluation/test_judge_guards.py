@@ -16,11 +16,11 @@ CASE = JudgementCase("How heavy is the pump?", f"{TEXT[:-1]} [1].", (source(TEXT
 WITH_REFERENCE = JudgementCase(CASE.question, CASE.answer, CASE.sources, reference="3450 grams")
 
 
-class Meter:
+class UsageMeter:
     def __init__(self):
         self.counted = []
 
-    def check(self): ...
+    def check_limits(self): ...
 
     def count(self, prompt_tokens, completion_tokens):
         self.counted.append((prompt_tokens, completion_tokens))
@@ -34,7 +34,7 @@ def server():
 
 @pytest.fixture
 def meter():
-    return Meter()
+    return UsageMeter()
 
 
 def judge(server, meter, kind=JudgeModel):
@@ -189,10 +189,12 @@ def test_the_first_cause_of_a_wrapped_error_is_told(server, meter, monkeypatch):
 def test_what_is_judged_depends_on_passages_refusal_and_reference(server, meter):
     judging = judge(server, meter)
     bare = JudgementCase(CASE.question, CASE.answer, ())
-    assert judging.metrics(bare) == ()
-    assert judging.metrics(JudgementCase("q", "No answer.", (source(TEXT),), refused=True)) == ("contextual_relevancy",)
-    assert "contextual_recall" not in judging.metrics(CASE)
-    assert "contextual_recall" in judging.metrics(WITH_REFERENCE)
+    assert judging.list_metrics(bare) == ()
+    assert judging.list_metrics(JudgementCase("q", "No answer.", (source(TEXT),), refused=True)) == (
+        "contextual_relevancy",
+    )
+    assert "contextual_recall" not in judging.list_metrics(CASE)
+    assert "contextual_recall" in judging.list_metrics(WITH_REFERENCE)
     with pytest.raises(UnusableJudgement, match="no passages"):
         judging.measure("faithfulness", bare)
     assert server.requests == []

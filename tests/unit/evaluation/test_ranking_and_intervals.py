@@ -116,7 +116,7 @@ def test_the_chance_of_a_loss_is_the_same_counted_and_drawn(monkeypatch):
 
 def test_a_loss_lies_below_what_is_allowed_and_is_not_by_chance():
     few, many = [-1.0] * 4, [-1.0] * 6
-    assert not statistics.is_loss(statistics.mean_interval(few), few)
-    assert statistics.is_loss(statistics.mean_interval(many), many)
-    assert statistics.is_loss(statistics.mean_interval(many), many, allowed=0.9)
-    assert not statistics.is_loss(statistics.mean_interval(many), many, allowed=1.0)
+    assert not statistics.is_significant_loss(statistics.mean_interval(few), few)
+    assert statistics.is_significant_loss(statistics.mean_interval(many), many)
+    assert statistics.is_significant_loss(statistics.mean_interval(many), many, allowed=0.9)
+    assert not statistics.is_significant_loss(statistics.mean_interval(many), many, allowed=1.0)

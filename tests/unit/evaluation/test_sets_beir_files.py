@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import Expectations
+from evaluation.expectations import AnswerExpectations
 from evaluation.sets.beir_files import read_questions
 
 QUERIES = b'{"_id": "q1", "text": "How heavy is\\n the pump?"}\n\n{"_id": 2, "text": "Who?", "answer": "Nobody."}\n'
@@ -83,7 +83,7 @@ def test_a_refusal_is_expected_or_it_is_not(query, message):
 def test_a_query_says_what_its_answer_must_hold():
     query = b'{"_id": "q3", "text": "When?", "must": [" 9\\n am|nine ", ""], "must_not": ["never"], "max_chars": 80}'
     *_, asked = read_questions(QUERIES + query)
-    assert asked.expected == Expectations(("9 am|nine",), ("never",), 80)
+    assert asked.expected == AnswerExpectations(("9 am|nine",), ("never",), 80)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.units import UnitKind, find_quotable_units
+from chat.answering.units import QuotableUnitKind, find_quotable_units
 from tests.support.contexts import source
 
 MARKDOWN = """# Pumps
@@ -33,14 +33,14 @@ def test_units_are_exact_and_headings_are_none():
     for unit in units:
         assert MARKDOWN[unit.start - 100 : unit.end - 100] == unit.text
     assert [(unit.kind, unit.text.split("\n")[0]) for unit in units] == [
-        (UnitKind.SENTENCE, "The MX-9920-W is a wet-rotor pump."),
-        (UnitKind.SENTENCE, "It weighs 3450 g."),
-        (UnitKind.ROW, "| MX-9920-W | 10 |"),
-        (UnitKind.ROW, "| MX-9902-W | 6 |"),
-        (UnitKind.SENTENCE, "After a restore, run:"),
-        (UnitKind.CODE, "```sh"),
-        (UnitKind.ITEM, "- first item here"),
-        (UnitKind.ITEM, "- second item there"),
+        (QuotableUnitKind.SENTENCE, "The MX-9920-W is a wet-rotor pump."),
+        (QuotableUnitKind.SENTENCE, "It weighs 3450 g."),
+        (QuotableUnitKind.ROW, "| MX-9920-W | 10 |"),
+        (QuotableUnitKind.ROW, "| MX-9902-W | 6 |"),
+        (QuotableUnitKind.SENTENCE, "After a restore, run:"),
+        (QuotableUnitKind.CODE, "```sh"),
+        (QuotableUnitKind.ITEM, "- first item here"),
+        (QuotableUnitKind.ITEM, "- second item there"),
     ]
     assert {unit.heading for unit in units[:2]} == {"Pumps"}
     assert {unit.heading for unit in units[2:]} == {"Limits"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.api.completion_requests import LONGEST_TEXT, MOST_TURNS, CompletionRequestSerializer
-from chat.api.completion_responses import ChatCompletion, number_in_order
+from chat.api.completion_responses import ChatCompletion, renumber_citations
 from retrieval.types import Turn
 
 COMPLETION = ChatCompletion(
@@ -71,7 +71,7 @@ PARTS = st.lists(st.integers(1, 12) | st.text("a `[]1\n", max_size=5), max_size=
 def test_markers_are_numbered_in_order_of_appearance(parts):
     before = cited_text(*parts)
     sources = [{"marker": marker, "content": f"source {marker}"} for marker in range(1, 13)]
-    after, numbered = number_in_order(before, sources, {})
+    after, numbered = renumber_citations(before, sources, {})
     # Keys are markers, in order of appearance.
     numbers = {marker: at for at, marker in enumerate(dict.fromkeys(p for p in parts if isinstance(p, int)), 1)}
     assert after["answer"] == "".join(f"[{numbers[p]}]" if isinstance(p, int) else p for p in parts)
@@ -272,4 +272,4 @@ def test_what_would_change_the_answer_or_is_unknown_is_refused_in_a_sentence(nam
 def test_what_changes_nothing_is_accepted_and_named(name, value):
     body = read([{"role": "system", "content": "Be brief."}, QUESTION], **{name: value, "seed": None, "stream": False})
     assert body.is_valid()
-    assert body.list_ignored() == ["messages.system", name]
+    assert body.list_ignored_fields() == ["messages.system", name]

@@ -1,10 +1,10 @@
 import pytest
 
 from chat.answering.checking.citations import (
+    escape_bracketed_numbers,
     escape_markers,
     find_markers,
     iterate_cited_words,
-    quote_for_answer,
     remove_markers,
 )
 
@@ -12,7 +12,7 @@ from chat.answering.checking.citations import (
 def test_a_documents_own_numbers_are_written_otherwise():
     text = "See [2], [1; 3] and values[0]; run `a[2]`:\n\n```\nb[2]\n```\n"
     assert escape_markers(text) == text.replace("[", "⟦").replace("]", "⟧")
-    assert quote_for_answer(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
+    assert escape_bracketed_numbers(text) == text.replace("[2], [1; 3]", "⟦2⟧, ⟦1; 3⟧")
 
 
 @pytest.mark.parametrize(

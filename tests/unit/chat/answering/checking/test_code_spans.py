@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.checking.citations import blank_code, find_code, find_unfinished_markup
+from chat.answering.checking.citations import blank_out_code, find_code, find_unfinished_markup
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from chat.answering.checking.citations import blank_code, find_code, find_unfini
 )
 def test_code_stands_between_fences_and_backticks(text, code):
     assert [text[each.start : each.end] for each in find_code(text)] == code
-    left = blank_code(text)
+    left = blank_out_code(text)
     assert len(left) == len(text)
     assert left.count("\n") == text.count("\n")
     assert not any(each in left for each in code)

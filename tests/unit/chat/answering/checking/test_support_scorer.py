@@ -8,14 +8,14 @@ from chat.answering.checking.support import (
     THRESHOLD,
     SupportReason,
     SupportScorer,
-    cut_passage,
     estimate_groundedness,
     estimate_support,
+    split_passage,
 )
 
 PUMP = "The pump must not run dry. It weighs 3450 grams, and Mr. Jansen designed it. The working pressure is 10 bar."
 WARRANTY = "The warranty lasts two years. Returns are free within 30 days of delivery."
-PASSAGES = [cut_passage(1, PUMP, "Manual of the MX-9920"), cut_passage(2, WARRANTY)]
+PASSAGES = [split_passage(1, PUMP, "Manual of the MX-9920"), split_passage(2, WARRANTY)]
 
 
 def judged(text, *markers):
@@ -45,26 +45,26 @@ def test_a_beginning_of_a_longer_number_is_not_verbatim():
 )
 def test_what_speaks_against_a_statement_is_named(text, reason):
     judgement = judged(text, 1)
-    assert not judgement.supported
+    assert not judgement.is_supported
     assert judgement.reasons[0] is reason
 
 
 @pytest.mark.parametrize("text", ["The pump weighs 3450 grams.", "The MX-9920 pump weighs 3450 grams [1]."])
 def test_other_words_for_the_same_are_supported(text):
     judgement = judged(text, 1)
-    assert judgement.supported
+    assert judgement.is_supported
     assert judgement.reasons == ()
     assert not judgement.verbatim
 
 
 def test_a_statement_is_held_against_what_it_cites():
-    assert not judged("The warranty lasts for two years.", 1).supported
-    assert judged("The warranty lasts for two years.", 2).supported
+    assert not judged("The warranty lasts for two years.", 1).is_supported
+    assert judged("The warranty lasts for two years.", 2).is_supported
 
 
 def test_a_statement_without_a_marker_is_held_against_all_passages():
     judgement = judged("The warranty lasts for two years.")
-    assert judgement.supported
+    assert judgement.is_supported
     assert judgement.reasons == (SupportReason.UNCITED,)
     assert judged("The warranty lasts for two years.", 9).reasons == (SupportReason.UNCITED,)
 
@@ -76,7 +76,7 @@ def test_both_of_two_cited_passages_bear_a_statement_out():
 
 def test_no_passage_bears_nothing_out():
     judgement = SupportScorer([]).score("The pump weighs 3450 grams.")
-    assert not judgement.supported
+    assert not judgement.is_supported
     assert judgement.match is None
 
 
