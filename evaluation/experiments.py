@@ -210,8 +210,8 @@ def start_experiment(experiment: Experiment, started_by: User) -> Experiment:
         if running is not None:
             raise ExperimentRefused(_t("“%s” is running: end it first.") % running)
         try:
-            control = experiment.control.read() if experiment.control else get_built_in_profile()
-            treatment = experiment.treatment.read()
+            control = experiment.control.read_settings() if experiment.control else get_built_in_profile()
+            treatment = experiment.treatment.read_settings()
         except ImproperProfile as error:
             raise ExperimentRefused(_t("One of the profiles cannot be read: %s") % error) from error
         if control == treatment:

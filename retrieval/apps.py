@@ -13,4 +13,4 @@ class RetrievalConfig(AppConfig):
         from retrieval.documents import sandbox
         from retrieval.viewer import pdf_pages  # noqa: F401  (its turns are shared by processes that are forked later)
 
-        sandbox.require_guards(settings.SANDBOX_REQUIRED)
+        sandbox.set_guards_required(settings.SANDBOX_REQUIRED)

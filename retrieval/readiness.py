@@ -10,7 +10,7 @@ from django.db import connection
 from core.exceptions import FilesUnavailable
 from core.readiness import DATABASE, MACHINE, CheckGroup, Finding, Health, add_group
 from retrieval.documents import sandbox
-from retrieval.documents.reconciliation import read_last_counts
+from retrieval.documents.reconciliation import read_inconsistency_counts
 from retrieval.documents.storage import get_document_storage
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import searches_old_vectors
@@ -136,6 +136,6 @@ def check_file_sandbox() -> Finding:
 @DATABASE.check("indexes")
 def check_indexes() -> Finding:
     """Report whether the last `manage.py reconcile` found faults in passages, vectors or statistics."""
-    if sum(read_last_counts().values()):
+    if sum(read_inconsistency_counts().values()):
         return Finding(Health.DEGRADED, "The last index check found faults: run `manage.py reconcile --repair`.")
     return Finding()

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from retrieval.documents.deletion import forget_document
+from retrieval.documents.deletion import delete_document_files
 from retrieval.index.chunk_writer import remove_chunks
 from retrieval.models import Collection, Document, Draft, Source
 from retrieval.sources.kinds.local_files import get_clone_path
@@ -22,7 +22,7 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 
 @receiver(post_delete, sender=Document)
 def forget_what_a_document_left(instance: Document, **_: Any) -> None:
-    forget_document(instance)
+    delete_document_files(instance)
 
 
 @receiver(post_delete, sender=Source)

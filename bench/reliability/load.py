@@ -142,7 +142,7 @@ class SiteLoad:
     def _advance_draft(self) -> None:
         collection = Collection.objects.get(slug=DRAFTED)
         self._check_published_drafts()
-        draft = Draft.objects.filter(collection=collection).open().first()
+        draft = Draft.objects.filter(collection=collection).filter_open().first()
         if draft is None:
             lifecycle.begin_draft(collection)
         elif draft.status == Draft.Status.OPEN and draft.working_copy is not None:

@@ -154,7 +154,7 @@ def _grow_span(source: ContextSource, section: Sequence[Block], first: int, last
 
 def _cut_block(unit: QuotableUnit) -> Excerpt:
     content, offset = unit.source.block.content, unit.source.block.start
-    block = unit.block.moved(-offset)
+    block = unit.block.copy_shifted(-offset)
     if unit.kind is QuotableUnitKind.CODE:
         return Excerpt(unit.source, ((unit.start, unit.end),), goes_on=True)
     if unit.kind is QuotableUnitKind.SENTENCE:

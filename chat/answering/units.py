@@ -89,7 +89,7 @@ def list_blocks(source: ContextSource) -> tuple[Block, ...]:
         if (_MARKDOWN_HEADING.match(match.group()) or strip_title(match.group()).casefold() in known)
         and not any(code.start <= match.start() < code.end for code in codes)
     ]
-    return tuple(block.moved(context.start) for block in find_blocks(context.content, headings))
+    return tuple(block.copy_shifted(context.start) for block in find_blocks(context.content, headings))
 
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
@@ -103,7 +103,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
     content, offset = source.block.content, source.block.start
     for section in find_sections(source):
         for block in section.blocks:
-            for start, end, kind, table_head in _split_block_into_units(content, block.moved(-offset)):
+            for start, end, kind, table_head in _split_block_into_units(content, block.copy_shifted(-offset)):
                 text = content[start : min(end, start + LONGEST_UNIT)]
                 if (
                     len(_WORD.findall(spell_out_symbols(strip_markup(text)))) < 2
@@ -115,7 +115,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
                 heading = (
                     strip_title(subject[1])
                     if subject
-                    else _find_question(content, block.moved(-offset)) or section.heading
+                    else _find_question(content, block.copy_shifted(-offset)) or section.heading
                 )
                 place = (source, offset + start, offset + start + len(text))
                 units.append(QuotableUnit(*place, text, kind, heading, block, section, table_head))

@@ -13,7 +13,7 @@ from chat.pages.answer_markdown import MARKDOWN, map_linkable_addresses
 from chat.pages.cards import CitedPassage
 from chat.pages.doubts import DoubtfulRange
 from retrieval.viewer import markdown_marks
-from retrieval.viewer.markdown_marks import Mark
+from retrieval.viewer.markdown_marks import MarkedRange
 
 # `render_answer` passes an environment to the Markdown parser: ``markers``; ``link``, which returns the HTML of the
 # marker at an offset; and ``addresses`` (see :func:`map_linkable_addresses`).
@@ -54,9 +54,11 @@ def render_answer(
         goes_on = cited.verbatim and text[:at].endswith(GOES_ON + " ")
         return render_citation(cited) + (_render_read_on_link(cited) if goes_on and cited.href else "")
 
-    marks = [Mark(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
+    marks = [MarkedRange(d.start, d.end, {"class": "unsupported", "data-doubt": str(n)}) for n, d in enumerate(doubts)]
     places = {(cited.marked_start, cited.marked_end) for cited in citations}
-    marks += [Mark(start, end, {"class": "nearest"}) for start, end in places if start is not None and end is not None]
+    marks += [
+        MarkedRange(start, end, {"class": "nearest"}) for start, end in places if start is not None and end is not None
+    ]
     env = {
         "markers": {cited.marker for cited in citations},
         "link": link,

@@ -16,7 +16,7 @@ from core.exceptions import RagsiteError
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
-from retrieval.models.narrowing import build_restricted_condition
+from retrieval.models.narrowing import build_group_restricted_condition
 from retrieval.rights.search_filters import build_filters, hash_restrictions
 from retrieval.search.pipeline import search
 from retrieval.text.questions import normalize_question
@@ -79,7 +79,7 @@ def _load_suggestions(collection: Collection) -> list[str]:
 def _find_suggestions(collection: Collection) -> list[str]:
     # All readers of the collection see the suggestions, so they must not come from restricted documents.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
-    documents = ready.exclude(build_restricted_condition()).order_by("?")
+    documents = ready.exclude(build_group_restricted_condition()).order_by("?")
     chunks = Chunk.objects.filter(document__in=list(documents.values_list("pk", flat=True)[:_DOCUMENTS_PER_COLLECTION]))
     best: dict[int, tuple[str, int]] = {}
     asking = chunks.exclude(canonical_questions=[], heading_path=[])

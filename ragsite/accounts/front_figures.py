@@ -86,7 +86,7 @@ class FrontFigures:
 
     @cached_property
     def drafts(self) -> int:
-        return Draft.objects.open().filter(collection__in=self._curated).count()
+        return Draft.objects.filter_open().filter(collection__in=self._curated).count()
 
     def list_tasks(self) -> list[tuple[int, str, str]]:
         user = self.user

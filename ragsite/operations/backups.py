@@ -24,7 +24,7 @@ from django.utils import timezone
 
 from ragsite.postgres.embedded import EmbeddedPostgresError, find_binaries
 from ragsite.processes import machine
-from retrieval.documents.storage import is_in_a_folder
+from retrieval.documents.storage import is_storage_a_folder
 from retrieval.index.distribution import has_citus
 from retrieval.management.prepared import migrate
 
@@ -122,7 +122,7 @@ def _copy_files_and_dump(held: Path) -> Manifest:
             cursor.execute("SELECT pg_export_snapshot(), count(*) FROM retrieval_document")
             snapshot_id, documents = cursor.fetchone()
             media = Path(settings.MEDIA_ROOT)
-            if is_in_a_folder() and media.exists():
+            if is_storage_a_folder() and media.exists():
                 shutil.copytree(media, held / MEDIA, copy_function=_link)
         dumping, environment = _make_database_command("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
         dumped = subprocess.run(
@@ -270,7 +270,7 @@ def _restore_database(dump: Path) -> None:
 
 
 def _replace_files(unpacked: Path) -> None:
-    if is_in_a_folder():
+    if is_storage_a_folder():
         media, before = Path(settings.MEDIA_ROOT), unpacked / "media.before"
         (unpacked / MEDIA).mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError):

@@ -27,7 +27,7 @@ from ragsite.models import SlackQuestion
 from ragsite.operations import shared_metrics
 from ragsite.operations.queues import count_documents_by_status, count_queued_work
 from ragsite.processes.supervision import read_restarts
-from retrieval.documents.reconciliation import read_last_counts
+from retrieval.documents.reconciliation import read_inconsistency_counts
 from retrieval.index.distribution import list_nodes
 from retrieval.models import Document
 from retrieval.sources.states import count_states
@@ -104,7 +104,7 @@ def _count_rows() -> Finding:
         DOCUMENTS.labels(status=status).set(number)
     for kind, number in Document.objects.count_left_out_kinds().items():
         LEFT_OUT.labels(kind=kind).set(number)
-    for kind, number in read_last_counts().items():
+    for kind, number in read_inconsistency_counts().items():
         INCONSISTENCIES.labels(kind=kind).set(number)
     rows = Judgement.objects.order_by().values_list("judge", "status").annotate(Count("pk"))
     judgements = {(judge, status): number for judge, status, number in rows}

@@ -18,7 +18,7 @@ from django.db import transaction
 from core.exceptions import RagsiteError
 from evaluation.models import EvaluationQuestion, EvaluationSet, ExpectedPassage
 from retrieval import backends
-from retrieval.documents.file_loading import Counts, ingest_paths
+from retrieval.documents.file_loading import IngestionCounts, ingest_paths
 from retrieval.index import embedder_choice
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.management.prepared import migrate
@@ -80,7 +80,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
 
 
-def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | None:
+def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> IngestionCounts | None:
     """Read the demo documents; return None if they were read before.
 
     The file ``marker`` is created at the end, so an interrupted first run is continued.
@@ -88,7 +88,7 @@ def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> Counts | Non
     if marker.exists() or not folder.is_dir():
         return None
     output.write("Reading the demo documents …")
-    counts = Counts()
+    counts = IngestionCounts()
     for slug, (name, configuration, description) in COLLECTIONS.items():
         collection, _ = Collection.objects.get_or_create(
             slug=slug,

@@ -158,7 +158,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
     def page_context(self, request: HttpRequest, obj: Collection) -> dict[str, object]:
         return {
             "draft_it_is_of": find_draft(obj),
-            "open_draft": obj.drafts.open().first(),
+            "open_draft": obj.drafts.filter_open().first(),
             "is_guarded": documents_are_guarded(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),

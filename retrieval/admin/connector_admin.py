@@ -65,7 +65,7 @@ class ConnectorAdmin(SuperuserAdmin):
 
     @admin.display(description=_("package"))
     def shown_package(self, connector: RegisteredConnector) -> str:
-        return connector.requirement
+        return connector.package_requirement
 
     @admin.display(description=_("status"))
     def shown_state(self, connector: RegisteredConnector) -> SafeString:

@@ -220,7 +220,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         if document.review_on is None:
             return "-"
         day = date_format(document.review_on, "SHORT_DATE_FORMAT")
-        return render_badge("failed", _t("due since %s") % day) if document.is_due else day
+        return render_badge("failed", _t("due since %s") % day) if document.is_review_due else day
 
     @admin.action(description=_("Read the files again"), permissions=["change"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:

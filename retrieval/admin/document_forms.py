@@ -63,7 +63,7 @@ def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[
 def drop_zone_context() -> dict[str, object]:
     return {
         "accepted_files": formats.list_accepted_files(),
-        "supported_formats": formats.list_supported(),
+        "supported_formats": formats.list_supported_formats(),
         "file_kinds": list_file_kinds(),
         "icons_by_extension": json.dumps(list_icons_by_extension()),
     }
@@ -93,7 +93,7 @@ class UploadForm(forms.Form):
         max_length=200,
         help_text=_("Its name. Only people and groups that you name may ask it, until you open it."),
     )
-    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported, str)(), required=False)
+    file = FilesField(label=_("Files"), help_text=lazy(formats.list_supported_formats, str)(), required=False)
     # the path within an uploaded folder
     source = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     text = forms.CharField(

@@ -18,7 +18,7 @@ from retrieval import gates
 from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
 from retrieval.admin.gated import GatedAdmin, read_override
 from retrieval.documents.drafts import lifecycle
-from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
+from retrieval.documents.drafts.lifecycle import DraftChanges, DraftRefused, find_draft_changes
 from retrieval.gates import PublicationRefused
 from retrieval.models import Collection, Document, Draft
 from retrieval.models.collection import CollectionQuerySet
@@ -27,8 +27,8 @@ MOST_NAMED = 100
 _UNREAD = (Document.Status.PENDING, Document.Status.PROCESSING)
 
 
-def _read_changes(draft: Draft) -> Changes:
-    return Changes(**{name: tuple(sources) for name, sources in draft.changes.items()})
+def _read_changes(draft: Draft) -> DraftChanges:
+    return DraftChanges(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
 def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
@@ -78,7 +78,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         unread = copied.filter(status__in=_UNREAD).count()
         failed = copied.filter(status=Document.Status.FAILED).order_by("source").values_list("source", flat=True)
         is_copying, is_published = obj.status == Draft.Status.COPYING, obj.status == Draft.Status.PUBLISHED
-        changes = _read_changes(obj) if is_published else Changes() if is_copying else find_draft_changes(obj)
+        changes = _read_changes(obj) if is_published else DraftChanges() if is_copying else find_draft_changes(obj)
         before, there = (None, obj.collection_id) if is_published else (obj.collection_id, obj.working_copy_id)
         may_be_published = obj.status == Draft.Status.OPEN and bool(changes) and not unread
         return {

@@ -42,7 +42,7 @@ class GuardedAdmin(PageAdmin, CuratedAdmin):
     def page_context(self, request: HttpRequest, obj: Document | Chunk) -> dict[str, object]:
         document = obj.document if isinstance(obj, Chunk) else obj
         in_draft = find_draft(document.collection)
-        instead = document.collection.drafts.open().first()
+        instead = document.collection.drafts.filter_open().first()
         same = Document.objects.filter(collection=instead.working_copy_id, source=document.source) if instead else None
         return {
             "reason": find_reason_not_to_edit(request, obj),

@@ -77,7 +77,7 @@ class SearchProfileAdmin(GatedAdmin):
             wanted = _find_wanted_version(request, profile) or profile.versions.first()
             try:
                 if wanted is not None:
-                    return wanted.read()
+                    return wanted.read_settings()
             except ImproperProfile:
                 return profiles.get_built_in_profile()
         return profiles.active_profile().settings
@@ -191,7 +191,7 @@ def _find_wanted_version(request: HttpRequest, profile: SearchProfile) -> Search
 def _is_newest(profile: SearchProfile, wanted: ProfileSettings) -> bool:
     newest = profile.versions.first()
     try:
-        return newest is not None and newest.read() == wanted
+        return newest is not None and newest.read_settings() == wanted
     except ImproperProfile:
         return False
 
@@ -202,7 +202,7 @@ def _build_version_rows(profile: SearchProfile) -> list[dict[str, object]]:
     for version in profile.versions.select_related("profile", "created_by", "published_by"):
         row: dict[str, object] = {"version": version}
         try:
-            row["differences"] = describe_differences(in_force, version.read())
+            row["differences"] = describe_differences(in_force, version.read_settings())
         except ImproperProfile as error:
             row["error"] = str(error)
         rows.append(row)

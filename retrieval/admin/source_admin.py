@@ -78,7 +78,7 @@ class SourceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         if namesakes.filter(name=(cleaned or {}).get("name")).exists():
             self.add_error("name", ValidationError(_("This collection has a source of this name already.")))
         if self.instance.pk is None and chosen is not None and (reason := find_reason_not_to_add(chosen)):
-            draft = chosen.drafts.open().first()
+            draft = chosen.drafts.filter_open().first()
             if draft is not None and self.user.has_perm("retrieval.view_draft"):
                 reason = format_html("{} {}", reason, admin_link(draft))
             self.add_error("collection", ValidationError(reason))

@@ -36,7 +36,7 @@ from retrieval.api.push_serializers import (
 )
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.models.narrowing import MAIL, name_mail_reader
+from retrieval.models.narrowing import MAIL, build_mail_reader_name
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
     Push,
@@ -267,7 +267,7 @@ def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
     # A group's name that begins with the prefix of mail addresses is left out. It would be read as a mail address, and
     # the account with this address could read the document.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
-    return (*groups, *map(name_mail_reader, readers.get("users", ())))
+    return (*groups, *map(build_mail_reader_name, readers.get("users", ())))
 
 
 def _read_first_error(detail: Any) -> str:

@@ -14,7 +14,7 @@ from retrieval.models import Document
 logger = logging.getLogger(__name__)
 
 
-def forget_document(document: Document) -> None:
+def delete_document_files(document: Document) -> None:
     """Delete the document's file, page images and recognised text. Call it in the transaction that deletes the row."""
     forget_files([document.file.name])
     if document.file:

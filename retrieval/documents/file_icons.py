@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.documents.formats import Layout, get_view, read_formats
+from retrieval.documents.formats import ViewerLayout, get_viewer_layout, read_formats
 from retrieval.media_types import EML, HTML, MBOX, MHTML, MSG
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise as StrPromise
 
 _ICONS = {
-    Layout.PRINTED: "printed",
-    Layout.TABLES: "sheet",
-    Layout.RECORDS: "sheet",
-    Layout.SLIDES: "slides",
-    Layout.CODE: "code",
+    ViewerLayout.PRINTED: "printed",
+    ViewerLayout.TABLES: "sheet",
+    ViewerLayout.RECORDS: "sheet",
+    ViewerLayout.SLIDES: "slides",
+    ViewerLayout.CODE: "code",
 }
 _KINDS = {
     "page": _("Word and text"),
@@ -44,7 +44,7 @@ def choose_icon(media_type: str) -> str:
     """Return the name of the icon for a document; "page" for an unknown format."""
     if media_type in (EML, MSG, MBOX):
         return "mail"
-    return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_view(media_type), "page")
+    return "web" if media_type in (HTML, MHTML) else _ICONS.get(get_viewer_layout(media_type), "page")
 
 
 def list_icons_by_extension() -> dict[str, str]:

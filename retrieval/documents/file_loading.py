@@ -17,7 +17,7 @@ from django.db import connection
 
 from core.progress import ProgressBar
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, is_leftover_file, is_page, is_page_asset
+from retrieval.documents.formats import PICTURES, has_page_extension, is_leftover_file, is_page_asset
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
@@ -34,7 +34,7 @@ _LONGEST_PAGE_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedFile:
     """A file to ingest: a ``path`` on disk, or ``data``."""
 
     source: str
@@ -50,7 +50,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class IngestionCounts:
     """How many files were added, were unchanged or failed. ``failures`` are pairs of file name and reason."""
 
     added: int = 0
@@ -61,8 +61,10 @@ class Counts:
     failures: tuple[tuple[str, str], ...] = ()
     skipped: tuple[str, ...] = ()
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Counts)))
+    def __add__(self, other: IngestionCounts) -> IngestionCounts:
+        return IngestionCounts(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(IngestionCounts))
+        )
 
 
 def ingest_paths(
@@ -71,13 +73,13 @@ def ingest_paths(
     output: OutputWrapper | None,
     *,
     at_once: int = 1,
-) -> Counts:
+) -> IngestionCounts:
     """Ingest all files at ``paths``, ``at_once`` in parallel, and return the counts.
 
     Files that fail are only counted. Raises: FileNotFoundError before the first file if a path does not exist.
     """
     started = time.monotonic()
-    counts = Counts()
+    counts = IngestionCounts()
     total = sum(1 for _ in find_files(paths))
     bar = ProgressBar(output)
     if at_once > 1 and total >= FEW_FILES:
@@ -108,8 +110,8 @@ def ingest_paths(
 
 
 def _read_in_turn(
-    collection: Collection, files: Iterable[Submitted], bar: ProgressBar, of_files: int
-) -> Iterator[tuple[str, Counts]]:
+    collection: Collection, files: Iterable[SubmittedFile], bar: ProgressBar, of_files: int
+) -> Iterator[tuple[str, IngestionCounts]]:
     for number, file in enumerate(files):
 
         def progress(done: int, total: int, *, number: int = number, name: str = file.source[:60]) -> None:
@@ -119,9 +121,9 @@ def _read_in_turn(
 
 
 def _read_in_threads(
-    read: Callable[[Submitted], Counts], files: Iterable[Submitted], threads: int
-) -> Iterator[tuple[str, Counts]]:
-    def work(file: Submitted) -> tuple[str, Counts]:
+    read: Callable[[SubmittedFile], IngestionCounts], files: Iterable[SubmittedFile], threads: int
+) -> Iterator[tuple[str, IngestionCounts]]:
+    def work(file: SubmittedFile) -> tuple[str, IngestionCounts]:
         try:
             return file.source, read(file)
         finally:
@@ -141,23 +143,25 @@ def _read_in_threads(
             raise
 
 
-def _ingest_file(collection: Collection, file: Submitted, progress: ingestion.Progress | None = None) -> Counts:
+def _ingest_file(
+    collection: Collection, file: SubmittedFile, progress: ingestion.Progress | None = None
+) -> IngestionCounts:
     try:
         data = file.read()
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
         if not submission.changed:
-            return Counts(unchanged=1)
+            return IngestionCounts(unchanged=1)
         document = ingestion.ingest(submission.document.pk, progress)
     except (DocumentRejected, OSError) as error:
-        return Counts(failed=1, failures=((file.source, str(error)),))
+        return IngestionCounts(failed=1, failures=((file.source, str(error)),))
     if document is None:
-        return Counts(failed=1, failures=((file.source, "It is being read by another process."),))
-    counts = Counts()
+        return IngestionCounts(failed=1, failures=((file.source, "It is being read by another process."),))
+    counts = IngestionCounts()
     for read in (document, *_read_members(document)):
         if read.status == Document.Status.READY:
-            counts += Counts(added=1, chunks=read.chunk_count)
+            counts += IngestionCounts(added=1, chunks=read.chunk_count)
         else:
-            counts += Counts(failed=1, failures=((read.source, read.error),))
+            counts += IngestionCounts(failed=1, failures=((read.source, read.error),))
     return counts
 
 
@@ -168,7 +172,7 @@ def _read_members(document: Document) -> Iterator[Document]:
             yield from _read_members(member)
 
 
-def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
+def find_files(paths: Iterable[Path]) -> Iterator[SubmittedFile]:
     """Yield the files at the paths. A folder yields its files by name, without assets of web pages.
 
     A `corpus.jsonl` (BEIR) yields a document for each line. Raises: FileNotFoundError.
@@ -176,7 +180,7 @@ def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
     for path in paths:
         if path.is_dir():
             yield from (
-                Submitted(found.relative_to(path).as_posix(), found)
+                SubmittedFile(found.relative_to(path).as_posix(), found)
                 for found, is_document in _classify_files(path)
                 if is_document
             )
@@ -184,12 +188,12 @@ def find_files(paths: Iterable[Path]) -> Iterator[Submitted]:
             if path.name == "corpus.jsonl":
                 yield from read_beir_corpus(path)
             else:
-                yield Submitted(path.name, path)
+                yield SubmittedFile(path.name, path)
         else:
             raise FileNotFoundError(f"There is no file or folder {path}.")
 
 
-def read_beir_corpus(path: Path) -> Iterator[Submitted]:
+def read_beir_corpus(path: Path) -> Iterator[SubmittedFile]:
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -197,7 +201,7 @@ def read_beir_corpus(path: Path) -> Iterator[Submitted]:
             try:
                 row = json.loads(line)
                 text, title = str(row["text"]), str(row.get("title") or "")
-                yield Submitted(f"{row['_id']}.txt", data=text.encode(), title=title)
+                yield SubmittedFile(f"{row['_id']}.txt", data=text.encode(), title=title)
             except (ValueError, KeyError, TypeError) as error:
                 raise DocumentRejected(f"{path.name}, line {number}, is not a BEIR document: {error}") from error
 
@@ -214,7 +218,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _classify_files(folder: Path) -> Iterator[tuple[Path, bool]]:
     paths = list(_walk(folder))
-    has_pages = any(is_page(path.name) for path in paths)
+    has_pages = any(has_page_extension(path.name) for path in paths)
     shown = _list_shown_pictures(paths)
     for path in paths:
         serves = is_page_asset(path.relative_to(folder).as_posix(), has_pages=has_pages)
@@ -229,7 +233,7 @@ def _list_shown_pictures(paths: list[Path]) -> set[Path]:
             pictures[path.parent].append(path)
     shown: set[Path] = set()
     for page in paths:
-        if is_page(page.name) and page.parent in pictures and page.stat().st_size <= _LONGEST_PAGE_BYTES:
+        if has_page_extension(page.name) and page.parent in pictures and page.stat().st_size <= _LONGEST_PAGE_BYTES:
             text = page.read_bytes()
             shown.update(picture for picture in pictures[page.parent] if picture.name.encode() in text)
     return shown

@@ -104,7 +104,7 @@ _HEIC = re.compile(rb"\0\0.{2}ftyp(?:hei[cx]|hev[cx]|mif1|msf1|avi[fs])", re.DOT
 _RECORDING = re.compile(rb"ID3[\2-\4]|OggS\0|RIFF.{4}(?:WAVE|AVI )|\x1aE\xdf\xa3|\0\0.{2}ftyp", re.DOTALL)
 
 
-class Layout(Enum):
+class ViewerLayout(Enum):
     """How the source viewer shows the text of a document."""
 
     MARKDOWN = "laid out from its Markdown"
@@ -176,7 +176,7 @@ class Format:
     media_type: str = ""
     label: str = ""
     extractor: str = ""
-    view: Layout = Layout.TEXT
+    view: ViewerLayout = ViewerLayout.TEXT
     recognise: Recogniser | None = None
     recognise_text: Recogniser | None = None
     may_be_scanned: bool = False
@@ -187,7 +187,7 @@ def match_signature(*signatures: bytes) -> Recogniser:
     return lambda content: content.data.startswith(signatures)
 
 
-def archive_holds(prefix: str) -> Recogniser:
+def match_archive_member(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
@@ -239,7 +239,7 @@ def _read_mail_headers(data: bytes) -> bytes:
     return re.split(rb"\r?\n\r?\n", begin, maxsplit=1)[0] if re.match(rb"[A-Za-z][\w-]*:", begin) else b""
 
 
-def ole_holds(name: str) -> Recogniser:
+def match_ole_entry(name: str) -> Recogniser:
     mark = name.encode("utf-16-le")
     return lambda content: content.data.startswith(OLE) and mark in content.data
 
@@ -261,7 +261,8 @@ def is_old_workbook(content: Content) -> bool:
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
-        ole_holds(name)(content) for name in ("Workbook", "WORKBOOK", "Book", "WordDocument", "PowerPoint Document")
+        match_ole_entry(name)(content)
+        for name in ("Workbook", "WORKBOOK", "Book", "WordDocument", "PowerPoint Document")
     ]
     return any(holds[:3]) and not any(holds[3:])
 
@@ -277,13 +278,15 @@ def _build_image_format(
     kind: str, extensions: tuple[str, ...], media_type: str, label: str, recognise: Recogniser
 ) -> Format:
     extractor = _IN + "pdf:extract_picture"
-    return Format(kind, extensions, media_type, label, extractor, Layout.PRINTED, recognise, may_be_scanned=True)
+    return Format(kind, extensions, media_type, label, extractor, ViewerLayout.PRINTED, recognise, may_be_scanned=True)
 
 
 # fmt: off
 _ENGINE = _IN + "engine:extract_by_engine"
 _TABLE, _SOURCE = _IN + "tabular:extract_table", _IN + "source_code:extract_source"
-PLAIN_TEXT = Format("text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", Layout.PROSE)
+PLAIN_TEXT = Format(
+    "text", ("txt", "text", "log"), PLAIN, "plain text", _IN + "plain:extract_plain", ViewerLayout.PROSE
+)
 KNOWN_FORMATS = (
     Format(
         "a Git LFS pointer",
@@ -291,88 +294,98 @@ KNOWN_FORMATS = (
         refusal="a Git LFS pointer, not the file: take it from a clone made with Git LFS.",
     ),
     Format(
-        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown", Layout.MARKDOWN,
+        "Markdown", ("md", "markdown", "mdx"), MARKDOWN, "Markdown", _IN + "markdown:extract_markdown",
+        ViewerLayout.MARKDOWN,
     ),
     Format(
-        "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", Layout.CONVERTED,
+        "HTML", ("html", "htm", "xhtml"), HTML, "HTML", _IN + "html:extract_html", ViewerLayout.CONVERTED,
         recognise_text=is_html,
     ),
     Format(
-        "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", Layout.PRINTED, is_pdf,
+        "a PDF", ("pdf",), PDF, "PDF", _IN + "pdf:extract_pdf", ViewerLayout.PRINTED, is_pdf,
         may_be_scanned=True,
     ),
     Format(
-        "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx", Layout.CONVERTED,
-        archive_holds("word/document.xml"),
+        "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx",
+        ViewerLayout.CONVERTED,
+        match_archive_member("word/document.xml"),
     ),
     Format(
         "a binary Excel workbook", ("xlsb",), "application/vnd.ms-excel.sheet.binary.macroenabled.12", "XLSB",
-        _IN + "sheets:extract_plainly", Layout.TABLES, archive_holds("xl/workbook.bin"),
+        _IN + "sheets:extract_unformatted_workbook", ViewerLayout.TABLES, match_archive_member("xl/workbook.bin"),
     ),
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
-        Layout.TABLES, is_workbook,
+        ViewerLayout.TABLES, is_workbook,
     ),
     Format(
-        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook", Layout.TABLES,
+        "an old Excel workbook", ("xls", "xlt"), XLS, "XLS", _IN + "old_workbooks:extract_old_workbook",
+        ViewerLayout.TABLES,
         is_old_workbook,
     ),
     Format(
         "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS",
-        _IN + "opendocument_sheet:extract_opendocument_sheet", Layout.TABLES,
+        _IN + "opendocument_sheet:extract_opendocument_sheet", ViewerLayout.TABLES,
         match_archive_type(ODS, f"{ODS}-template"),
     ),
     Format(
         "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), PPTX, "PPTX",
-        _IN + "presentation:extract_presentation", Layout.SLIDES, archive_holds("ppt/presentation.xml"),
+        _IN + "presentation:extract_presentation", ViewerLayout.SLIDES, match_archive_member("ppt/presentation.xml"),
     ),
     Format(
         "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
-        Layout.SLIDES, match_archive_type(ODP, f"{ODP}-template"),
+        ViewerLayout.SLIDES, match_archive_type(ODP, f"{ODP}-template"),
     ),
     Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
-        Layout.CONVERTED, match_archive_type(ODT, f"{ODT}-template"),
+        ViewerLayout.CONVERTED, match_archive_type(ODT, f"{ODT}-template"),
     ),
     Format(
-        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", Layout.CONVERTED,
-        archive_holds("META-INF/container.xml"),
-    ),
-    Format("an RTF document", ("rtf",), RTF, "RTF", _ENGINE, Layout.CONVERTED, match_signature(b"{\\rtf", b"{\\pard")),
-    Format(
-        "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE, Layout.CONVERTED, ole_holds("WordDocument"),
+        "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", ViewerLayout.CONVERTED,
+        match_archive_member("META-INF/container.xml"),
     ),
     Format(
-        "an old PowerPoint presentation", ("ppt", "pps", "pot"), PPT, "PPT", _ENGINE, Layout.CONVERTED,
-        ole_holds("PowerPoint Document"),
-    ),
-    Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, Layout.CONVERTED),
-    Format("AsciiDoc", ("adoc", "asciidoc"), ASCIIDOC, "AsciiDoc", _ENGINE, Layout.CONVERTED),
-    Format("Org", ("org",), ORG, "Org", _ENGINE, Layout.CONVERTED),
-    Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, Layout.CONVERTED),
-    Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, Layout.CONVERTED),
-    Format("DocBook", ("docbook", "dbk"), DOCBOOK, "DocBook", _ENGINE, Layout.CONVERTED),
-    Format(
-        "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles", Layout.CONVERTED,
+        "an RTF document", ("rtf",), RTF, "RTF", _ENGINE,
+        ViewerLayout.CONVERTED, match_signature(b"{\\rtf", b"{\\pard"),
     ),
     Format(
-        "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail", Layout.CONVERTED, recognise_text=is_mail
+        "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE,
+        ViewerLayout.CONVERTED, match_ole_entry("WordDocument"),
     ),
     Format(
-        "a mailbox", ("mbox", "mbx"), MBOX, "MBOX", _IN + "mail:extract_mailbox", Layout.CONVERTED,
+        "an old PowerPoint presentation", ("ppt", "pps", "pot"), PPT, "PPT", _ENGINE, ViewerLayout.CONVERTED,
+        match_ole_entry("PowerPoint Document"),
+    ),
+    Format("a notebook", ("ipynb",), NOTEBOOK, "Jupyter notebook", _ENGINE, ViewerLayout.CONVERTED),
+    Format("AsciiDoc", ("adoc", "asciidoc"), ASCIIDOC, "AsciiDoc", _ENGINE, ViewerLayout.CONVERTED),
+    Format("Org", ("org",), ORG, "Org", _ENGINE, ViewerLayout.CONVERTED),
+    Format("LaTeX", ("tex", "latex"), LATEX, "LaTeX", _ENGINE, ViewerLayout.CONVERTED),
+    Format("a FictionBook", ("fb2",), FICTION_BOOK, "FictionBook", _ENGINE, ViewerLayout.CONVERTED),
+    Format("DocBook", ("docbook", "dbk"), DOCBOOK, "DocBook", _ENGINE, ViewerLayout.CONVERTED),
+    Format(
+        "subtitles", ("srt", "vtt"), SUBTITLES, "subtitles", _IN + "subtitles:extract_subtitles",
+        ViewerLayout.CONVERTED,
+    ),
+    Format(
+        "an e-mail", ("eml", "emlx"), EML, "EML", _IN + "mail:extract_mail",
+        ViewerLayout.CONVERTED, recognise_text=is_mail
+    ),
+    Format(
+        "a mailbox", ("mbox", "mbx"), MBOX, "MBOX", _IN + "mail:extract_mailbox", ViewerLayout.CONVERTED,
         lambda content: bool(_MAILBOX.match(content.data)),
     ),
     Format(
-        "a saved web page", ("mht", "mhtml"), MHTML, "MHTML", _IN + "saved_page:extract_saved_page", Layout.CONVERTED,
+        "a saved web page", ("mht", "mhtml"), MHTML, "MHTML", _IN + "saved_page:extract_saved_page",
+        ViewerLayout.CONVERTED,
         is_saved_page,
     ),
     Format(
         "a calendar", ("ics", "ical", "vcs"), ICALENDAR, "iCalendar", _IN + "calendars:extract_calendar",
-        Layout.CONVERTED, lambda content: bool(_CALENDAR.match(content.data)),
+        ViewerLayout.CONVERTED, lambda content: bool(_CALENDAR.match(content.data)),
     ),
     Format(
-        "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", Layout.CONVERTED,
-        ole_holds("__properties_version1.0"),
+        "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", ViewerLayout.CONVERTED,
+        match_ole_entry("__properties_version1.0"),
     ),
     _build_image_format("a PNG image", ("png",), "image/png", "PNG", match_signature(b"\x89PNG\r\n\x1a\n")),
     _build_image_format("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", match_signature(b"\xff\xd8\xff")),
@@ -382,31 +395,31 @@ KNOWN_FORMATS = (
         "a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))
     ),
     PLAIN_TEXT,
-    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", Layout.CONVERTED),
-    Format("a table", ("csv",), CSV, "CSV", _TABLE, Layout.TABLES),
-    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, Layout.TABLES),
-    Format("JSON", ("json",), JSON, "JSON", _SOURCE, Layout.RECORDS),
-    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _IN + "tabular:extract_records", Layout.RECORDS),
+    Format("text", ("rst", "rest"), RST, "reStructuredText", _IN + "plain:extract_plain", ViewerLayout.CONVERTED),
+    Format("a table", ("csv",), CSV, "CSV", _TABLE, ViewerLayout.TABLES),
+    Format("a table", ("tsv", "tab"), TSV, "TSV", _TABLE, ViewerLayout.TABLES),
+    Format("JSON", ("json",), JSON, "JSON", _SOURCE, ViewerLayout.RECORDS),
+    Format("JSON", ("jsonl", "ndjson"), JSON_LINES, "JSON", _IN + "tabular:extract_records", ViewerLayout.RECORDS),
     *(
-        Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, Layout.CODE)
+        Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, ViewerLayout.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=archive_holds("content.xml")),
-    _refuse_format("a Visio drawing", "vsdx vsd", "export it as PDF", archive_holds("visio/")),
+    Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=match_archive_member("content.xml")),
+    _refuse_format("a Visio drawing", "vsdx vsd", "export it as PDF", match_archive_member("visio/")),
     _refuse_format("an Apple Pages document", "pages", "export it as Word or PDF", match_zip_extension("pages")),
     _refuse_format("an Apple Numbers spreadsheet", "numbers", "export it as Excel", match_zip_extension("numbers")),
     _refuse_format("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", match_zip_extension("key")),
     _refuse_format(
-        "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", archive_holds("Index/Document.iwa")
+        "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", match_archive_member("Index/Document.iwa")
     ),
     # This format must come after all formats in ZIP archives.
     Format(
-        "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", Layout.CONVERTED,
+        "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", ViewerLayout.CONVERTED,
         match_signature(b"PK\x03\x04", b"PK\x05\x06"),
     ),
     Format(
         "a protected Office file",
-        recognise=ole_holds("EncryptedPackage"),
+        recognise=match_ole_entry("EncryptedPackage"),
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
     _refuse_format("a OneNote section", "one onetoc2", "export it as Word or PDF"),
@@ -453,20 +466,20 @@ def find_format(media_type: str) -> Format | None:
     return next((known for known in read_formats() if known.media_type == media_type), None)
 
 
-def get_view(media_type: str) -> Layout:
+def get_viewer_layout(media_type: str) -> ViewerLayout:
     known = find_format(media_type)
-    return known.view if known else Layout.TEXT
+    return known.view if known else ViewerLayout.TEXT
 
 
 def get_page_unit(media_type: str) -> str:
-    return "slide" if get_view(media_type) is Layout.SLIDES else "page"
+    return "slide" if get_viewer_layout(media_type) is ViewerLayout.SLIDES else "page"
 
 
 def is_code(media_type: str) -> bool:
-    return get_view(media_type) is Layout.CODE or media_type == JSON
+    return get_viewer_layout(media_type) is ViewerLayout.CODE or media_type == JSON
 
 
-def list_supported() -> str:
+def list_supported_formats() -> str:
     *labels, last = dict.fromkeys(known.label for known in read_formats())
     return f"{', '.join(labels)} and {last}"
 
@@ -484,7 +497,7 @@ def detect_format(data: bytes, filename: str) -> Format:
     content = Content(data, filename)
     if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
         if not by_content.extractor:
-            raise _reject(by_content, filename)
+            raise _make_rejection(by_content, filename)
         return by_content
     extension = PurePosixPath(filename).suffix[1:].lower()
     found = next((known for known in _formats if extension in known.extensions), None)
@@ -498,19 +511,19 @@ def detect_format(data: bytes, filename: str) -> Format:
             f"{filename} is not {found.kind} although its name says so: check the file and upload it again."
         )
     if found and not found.extractor:
-        raise _reject(found, filename)
+        raise _make_rejection(found, filename)
     if not found or found.media_type == PLAIN:
         asked = (known for known in read_formats() if known.recognise_text and known.recognise_text(content))
         found = next(asked, found)
     return found or PLAIN_TEXT
 
 
-def _reject(known: Format, filename: str) -> DocumentRejected:
+def _make_rejection(known: Format, filename: str) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} is {known.refusal}"
         if known.refusal
-        else f"{filename} is {known.kind}; supported are {list_supported()}: convert it to one of these and upload it "
-        "again."
+        else f"{filename} is {known.kind}; supported are {list_supported_formats()}: convert it to one of these and "
+        "upload it again."
     )
 
 
@@ -537,7 +550,7 @@ def is_leftover_file(name: str) -> bool:
     return bool(_LITTER.search(name))
 
 
-def is_page(name: str) -> bool:
+def has_page_extension(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 

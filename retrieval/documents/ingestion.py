@@ -67,7 +67,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
         data = file.read()
     limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
     within = build_sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
-    read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.is_wanted)
+    read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.may_continue_reading)
     try:
         extracted = read(data, document.source)
         if not extracted.unread_pages:

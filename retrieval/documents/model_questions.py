@@ -13,7 +13,7 @@ from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
 from retrieval.text.instructions import find_matching_rule, remove_instructions
 from retrieval.text.language import detect_language
-from retrieval.text.spotlighting import make_mark, mark_sentences
+from retrieval.text.spotlighting import make_spotlight_mark, mark_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class ModelQuestions:
 def _build_messages(text: str, heading_path: Sequence[str], language: str) -> list[dict[str, str]]:
     fence = f"PASSAGE-{secrets.token_hex(8)}"
     passage = "\n".join([" › ".join(heading_path), text[:LONGEST_PASSAGE_CHARACTERS]])
-    mark = make_mark([passage])
+    mark = make_spotlight_mark([passage])
     passage = mark_sentences(remove_instructions(passage, "[…]"), mark)
     system = _SYSTEM.format(
         count=MAX_QUESTIONS, language=_LANGUAGES.get(language, "the language of the passage"), fence=fence, mark=mark

@@ -51,7 +51,7 @@ class ReadingTurn:
         if document.is_slow:
             self.take()
 
-    def is_wanted(self, elapsed_seconds: float) -> bool:
+    def may_continue_reading(self, elapsed_seconds: float) -> bool:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
@@ -60,7 +60,7 @@ class ReadingTurn:
             raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
     def _try_to_take(self) -> bool:
-        self.is_taken = self.is_taken or _take_turn(self._document)
+        self.is_taken = self.is_taken or _take_reading_turn(self._document)
         return self.is_taken
 
 
@@ -69,7 +69,7 @@ def find_next_slow_document() -> int | None:
     return waiting.order_by("created_at", "pk").values_list("pk", flat=True).first()
 
 
-def _take_turn(document: Document) -> bool:
+def _take_reading_turn(document: Document) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
             # Two workers could take the last turn if there were no lock.

@@ -176,7 +176,7 @@ def _count_passages(collection: Collection) -> tuple[int, float]:
     return counted["pk__count"], counted["length"] or 0.0
 
 
-def repair_found(found: Sequence[Inconsistency]) -> None:
+def repair_inconsistencies(found: Sequence[Inconsistency]) -> None:
     """Repair these differences. Raises: EmbeddingFailed, but only after all other repairs."""
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
@@ -239,7 +239,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     started = time.perf_counter()
     found = find_inconsistencies()
     if repair and found:
-        repair_found(found)
+        repair_inconsistencies(found)
         left = {(kept.kind, kept.collection) for kept in find_inconsistencies()}
         found = [replace(before, repaired=(before.kind, before.collection) not in left) for before in found]
     for one in found:
@@ -254,7 +254,7 @@ def reconcile(*, repair: bool = False) -> list[Inconsistency]:
     return found
 
 
-def read_last_counts() -> dict[str, int]:
+def read_inconsistency_counts() -> dict[str, int]:
     """Return by kind how many differences the last check found but did not repair; {} before the first check."""
     last = IndexCheck.objects.first()
     if last is None:

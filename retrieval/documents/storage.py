@@ -25,5 +25,5 @@ def get_document_storage() -> Storage:
     return Document.file.field.storage
 
 
-def is_in_a_folder() -> bool:
+def is_storage_a_folder() -> bool:
     return isinstance(get_document_storage(), FileSystemStorage)

@@ -100,7 +100,7 @@ def submit(
     origin has this ``source``; DiskFull. After an error, neither the file nor a row remains.
     """
     check_size(source, len(data))
-    check_rows(source, data)
+    check_row_count(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # A new document has no row to lock.
     with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
@@ -183,7 +183,7 @@ def check_size(source: str, size_bytes: int) -> None:
         )
 
 
-def check_rows(source: str, data: bytes) -> None:
+def check_row_count(source: str, data: bytes) -> None:
     """Raise DocumentRejected if a CSV or TSV file has more rows than a document may have passages."""
     if not source.lower().endswith((".csv", ".tsv")):
         return

@@ -59,7 +59,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
         """Return the collections that ``user`` may read. Some of their documents may be restricted to others."""
-        within_key = self._limit_to_key(user)
+        within_key = self._filter_by_key_limits(user)
         if is_superuser(user):
             return within_key
         seen = [Visibility.PUBLIC]
@@ -68,28 +68,28 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
             if getattr(user, "is_staff", False):
                 seen.append(Visibility.STAFF)
         in_service = Q(draft=None) & (Q(visibility__in=seen) | _is_granted(user, *CollectionGrant.Role))
-        return within_key.filter(in_service | _build_open_condition(user, *CURATING, path="draft__collection__"))
+        return within_key.filter(in_service | _build_role_condition(user, *CURATING, path="draft__collection__"))
 
     def curated_by(self, user: AnyUser) -> CollectionQuerySet:
         return self._filter_open_to(user, *CURATING)
 
     def granted_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
         granted = Q(draft=None) & _is_granted(user, *roles) | _is_granted(user, *roles, path="draft__collection__")
-        return self._limit_to_key(user).filter(granted)
+        return self._filter_by_key_limits(user).filter(granted)
 
     def managed_by(self, user: AnyUser) -> CollectionQuerySet:
         return self._filter_open_to(user, CollectionGrant.Role.MANAGER)
 
     def _filter_open_to(self, user: AnyUser, *roles: str) -> CollectionQuerySet:
-        within_key = self._limit_to_key(user)
+        within_key = self._filter_by_key_limits(user)
         if is_superuser(user):
             return within_key
-        open_to = Q(draft=None) & _build_open_condition(user, *roles) | _build_open_condition(
+        open_to = Q(draft=None) & _build_role_condition(user, *roles) | _build_role_condition(
             user, *roles, path="draft__collection__"
         )
         return within_key.filter(open_to)
 
-    def _limit_to_key(self, user: AnyUser) -> CollectionQuerySet:
+    def _filter_by_key_limits(self, user: AnyUser) -> CollectionQuerySet:
         limits = get_limits(user)
         return self if limits is None or limits.collections is None else self.filter(pk__in=limits.collections)
 
@@ -104,7 +104,7 @@ def _is_granted(user: AnyUser, *roles: str, path: str = "") -> Q:
     return Q(**{f"{path}pk__in": held.values("collection")})
 
 
-def _build_open_condition(user: AnyUser, *roles: str, path: str = "") -> Q:
+def _build_role_condition(user: AnyUser, *roles: str, path: str = "") -> Q:
     """Return a condition that ``user`` has one of ``roles`` in a collection.
 
     ``path`` is the lookup from the queried model to the collection, such as "document__collection__". Staff have all

@@ -14,8 +14,8 @@ from core.jobs import Job
 from core.user_types import AnyUser
 from core.users import build_user_key
 from retrieval.models.collection import Collection
-from retrieval.models.left_out import KINDS, explain_left_out, summarise_left_out
-from retrieval.models.narrowing import build_readable_condition, build_reader_rights, build_restricted_condition
+from retrieval.models.left_out import KINDS, explain_left_out_parts, summarise_left_out_parts
+from retrieval.models.narrowing import build_group_restricted_condition, build_readable_condition, build_reader_rights
 from retrieval.models.natural_order import build_sort_key
 from retrieval.models.webhook import Webhook, announce_event
 
@@ -58,7 +58,7 @@ class DocumentQuerySet(models.QuerySet["Document"]):
         )
 
     def filter_restricted(self) -> DocumentQuerySet:
-        return self.filter(build_restricted_condition())
+        return self.filter(build_group_restricted_condition())
 
     def count_left_out_kinds(self) -> dict[str, int]:
         rows = self.exclude(left_out=[]).order_by().values_list("left_out", flat=True)
@@ -169,17 +169,17 @@ class Document(Job):
         self.progress_percent, self.chunk_count, self.ingested_at = 100, passages, timezone.now()
 
     @property
-    def is_due(self) -> bool:
+    def is_review_due(self) -> bool:
         return self.review_on is not None and self.review_on <= timezone.localdate()
 
     @property
     def notice(self) -> str:
         """A sentence on content of the file that was not read; empty if all was read."""
-        return explain_left_out(self.left_out)
+        return explain_left_out_parts(self.left_out)
 
     @property
     def left_out_summary(self) -> str:
-        return summarise_left_out(self.left_out)
+        return summarise_left_out_parts(self.left_out)
 
     def copy_metadata_to_members(self) -> None:
         """Copy the metadata, which include rights, to the documents inside this archive or mail."""

@@ -13,7 +13,7 @@ from retrieval.models.collection import Collection
 
 
 class DraftQuerySet(models.QuerySet["Draft"]):
-    def open(self) -> DraftQuerySet:
+    def filter_open(self) -> DraftQuerySet:
         return self.exclude(status__in=Draft.ENDED)
 
 

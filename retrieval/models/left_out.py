@@ -51,11 +51,11 @@ _ADVICE = {
 }
 
 
-def summarise_left_out(left_out: Iterable[LeftOutRow]) -> str:
+def summarise_left_out_parts(left_out: Iterable[LeftOutRow]) -> str:
     return ", ".join(str(KINDS[kind] % count) for kind, _names, count in left_out)
 
 
-def explain_left_out(left_out: Iterable[LeftOutRow]) -> str:
+def explain_left_out_parts(left_out: Iterable[LeftOutRow]) -> str:
     """Return a sentence on content that was not read, and what to do; empty if all was read."""
     parts, advice = [], []
     for kind, names, count in left_out:

@@ -23,11 +23,11 @@ from retrieval.types import ReaderRights
 MAIL = "mail:"
 
 
-def name_mail_reader(address: str) -> str:
+def build_mail_reader_name(address: str) -> str:
     return MAIL + address.strip().lower()
 
 
-def _list_admitting_names(user: AnyUser) -> list[str]:
+def _list_reader_names(user: AnyUser) -> list[str]:
     """Return the names of the user's groups, and `mail:` followed by each of the user's confirmed addresses."""
     groups = list_groups(user).exclude(name__startswith=MAIL).order_by().values_list("name", flat=True)
     confirmed = EmailAddress.objects.filter(user=user.pk, verified=True)
@@ -48,13 +48,13 @@ def build_reader_rights(user: AnyUser) -> tuple[ReaderRights, ...]:
     collections = Collection.objects.curated_by(user) if is_curator else Collection.objects.granted_to(user, *CURATING)
     return (
         ReaderRights(
-            groups=tuple(_list_admitting_names(user)),
+            groups=tuple(_list_reader_names(user)),
             collections=tuple(collections.order_by("pk").values_list("pk", flat=True)),
         ),
     )
 
 
-def build_restricted_condition(path: str = "") -> Q:
+def build_group_restricted_condition(path: str = "") -> Q:
     return Q(HasKey(F(f"{path}metadata"), settings.DOCUMENT_GROUPS_KEY))
 
 
@@ -62,7 +62,7 @@ def build_readable_condition(readers: Sequence[ReaderRights], path: str = "") ->
     """Return a condition that each of ``readers`` may read the document to which the lookup ``path`` leads."""
     condition = Q()
     for reader in readers:
-        seen = ~build_restricted_condition(path)
+        seen = ~build_group_restricted_condition(path)
         if reader.groups:
             named = KeyTransform(settings.DOCUMENT_GROUPS_KEY, f"{path}metadata")
             kind = Func(named, function="jsonb_typeof", output_field=TextField())

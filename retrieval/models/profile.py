@@ -11,7 +11,7 @@ from core.users import build_user_key
 from retrieval.profile_settings import ProfileSettings, from_json
 
 
-class VersionIsFixed(TypeError):
+class VersionIsImmutable(TypeError):
     """A programming error: code tried to change a saved version."""
 
 
@@ -65,13 +65,16 @@ class SearchProfileVersion(models.Model):
         return f"{self.profile.slug} v{self.number}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save a new version. Raises: VersionIsFixed if it was saved before; ImproperProfile for invalid settings."""
+        """Save a new version.
+
+        Raises: VersionIsImmutable if it was saved before; ImproperProfile for invalid settings.
+        """
         if not self._state.adding:
-            raise VersionIsFixed(f"Version {self.pk} is saved and stays as it is: a change is a new version.")
+            raise VersionIsImmutable(f"Version {self.pk} is saved and stays as it is: a change is a new version.")
         self.settings = to_json(from_json(self.settings))
         super().save(*args, **kwargs)
 
-    def read(self) -> ProfileSettings:
+    def read_settings(self) -> ProfileSettings:
         """Return the settings. Raises: ImproperProfile if this release of Ragsite cannot read them."""
         return from_json(self.settings)
 

@@ -81,7 +81,7 @@ class RegisteredConnector(models.Model):
         return self.name
 
     @property
-    def requirement(self) -> str:
+    def package_requirement(self) -> str:
         package, version = MANIFEST_PACKAGE if self.kind == self.Kind.MANIFEST else (self.package, self.version)
         return f"{package}=={version}"
 

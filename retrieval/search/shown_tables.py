@@ -23,8 +23,8 @@ from retrieval.tables.answering import describe_condition
 from retrieval.tables.choosing import Nearness, TableChoice, choose_table_part, score_named_words
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
-from retrieval.tables.known_tables import KnownTable
-from retrieval.tables.names import format_column_label, make_key
+from retrieval.tables.known_tables import LoadedTable
+from retrieval.tables.names import format_column_label, make_comparison_key
 from retrieval.tables.results import ShownTable, TableDocument
 from retrieval.tables.table_reading import format_cell
 
@@ -40,7 +40,7 @@ _UNNAMED = re.compile(r"column \d+")
 
 
 def show_table(
-    question: str, candidates: Sequence[KnownTable], passages: Sequence[Passage], language: str = ""
+    question: str, candidates: Sequence[LoadedTable], passages: Sequence[Passage], language: str = ""
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table is likely enough."""
     weighed = [
@@ -59,11 +59,11 @@ def show_table(
     )
 
 
-def _weigh_hit_rank(known: KnownTable, passages: Sequence[Passage]) -> float:
+def _weigh_hit_rank(known: LoadedTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
-def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passage]) -> list[int]:
+def _find_rows_of_hits(table: Table, known: LoadedTable, passages: Sequence[Passage]) -> list[int]:
     holding = [passage for passage in passages if known.overlaps(passage)]
     if not holding:
         return []
@@ -74,11 +74,11 @@ def _find_rows_of_hits(table: Table, known: KnownTable, passages: Sequence[Passa
     ]
 
 
-def make_nearness(table: KnownTable) -> Nearness:
+def make_nearness(table: LoadedTable) -> Nearness:
     return partial(_measure_nearness, table)
 
 
-def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> Sequence[float]:
+def _measure_nearness(table: LoadedTable, text: str, columns: Sequence[int]) -> Sequence[float]:
     names = [format_column_label(table.columns[column].name) for column in columns]
     try:
         asked = encode_query(text)
@@ -88,7 +88,7 @@ def _measure_nearness(table: KnownTable, text: str, columns: Sequence[int]) -> S
         return [0.0] * len(columns)
 
 
-def _load_shown_table(choice: TableChoice, known: KnownTable, table: Table, language: str) -> ShownTable | None:
+def _load_shown_table(choice: TableChoice, known: LoadedTable, table: Table, language: str) -> ShownTable | None:
     """Return the chosen part of the table; None if its rows are missing, because the document is being read again."""
     ordinals = [row.ordinal for row in choice.rows]
     cells = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
@@ -125,7 +125,7 @@ def _load_shown_table(choice: TableChoice, known: KnownTable, table: Table, lang
 
 
 def _is_part_of_cell(condition: Condition, cells: Sequence[str]) -> bool:
-    return condition.operator == "is" and any(make_key(cell) not in condition.values for cell in cells)
+    return condition.operator == "is" and any(make_comparison_key(cell) not in condition.values for cell in cells)
 
 
 def _shorten_cell(cell: str) -> str:
@@ -154,7 +154,7 @@ def _summarise(choice: TableChoice, conditions: Sequence[str], sorted_by: str, r
     return f"{said}."
 
 
-def _build_table_url(choice: TableChoice, known: KnownTable, table: Table) -> str:
+def _build_table_url(choice: TableChoice, known: LoadedTable, table: Table) -> str:
     typed: dict[str, str] = {}
     for condition in choice.conditions:
         name = f"c{condition.column}"

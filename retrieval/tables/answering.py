@@ -14,8 +14,8 @@ from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.choosing import Nearness, interpret_question_loosely
 from retrieval.tables.computing import ComputationResult, compute_result, format_number
-from retrieval.tables.grammar import Condition, TableReading, interpret_question
-from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.grammar import Condition, QuestionInterpretation, interpret_question
+from retrieval.tables.known_tables import LoadedTable
 from retrieval.tables.matching_rows import uses_every_word
 from retrieval.tables.names import format_column_name
 from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 def answer_from_tables(
     question: str,
-    candidates: Sequence[KnownTable],
-    make_nearness: Callable[[KnownTable], Nearness],
+    candidates: Sequence[LoadedTable],
+    make_nearness: Callable[[LoadedTable], Nearness],
     language: str = "",
 ) -> TableResult | None:
     """Return a value computed from a table, or else its matching rows; None if no table clearly fits the question.
@@ -58,7 +58,7 @@ def answer_from_tables(
 
 
 def find_matching_rows(
-    question: str, passage: Passage, make_nearness: Callable[[KnownTable], Nearness], language: str = ""
+    question: str, passage: Passage, make_nearness: Callable[[LoadedTable], Nearness], language: str = ""
 ) -> TableResult | None:
     """Return the rows that the question selects from the table in the passage.
 
@@ -73,7 +73,7 @@ def find_matching_rows(
     return rows if is_choice else None
 
 
-def _show_rows(reading: TableReading, table: KnownTable, language: str) -> TableResult | None:
+def _show_rows(reading: QuestionInterpretation, table: LoadedTable, language: str) -> TableResult | None:
     reading = replace(reading, operation=TableOperation.ROWS)
     computed = compute_result(reading, table)
     return _build_result(reading, computed, table, language) if computed is not None else None
@@ -84,12 +84,12 @@ _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
 def _build_result(
-    reading: TableReading, computed: ComputationResult, known: KnownTable, language: str
+    reading: QuestionInterpretation, computed: ComputationResult, known: LoadedTable, language: str
 ) -> TableResult | None:
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
-    names, targets = _choose_columns(reading, computed, known)
+    names, targets = _choose_shown_columns(reading, computed, known)
     columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
     rows = _build_rows([row.ordinal for row in computed.rows], columns, known, table)
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
@@ -126,8 +126,8 @@ def _build_result(
     )
 
 
-def _choose_columns(
-    reading: TableReading, computed: ComputationResult, known: KnownTable
+def _choose_shown_columns(
+    reading: QuestionInterpretation, computed: ComputationResult, known: LoadedTable
 ) -> tuple[list[int], list[int]]:
     subject = known.subject_column if known.subject_column is not None else 0
     if computed.operation is TableOperation.ROWS:
@@ -155,7 +155,7 @@ def _choose_columns(
     return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
-def describe_condition(condition: Condition, known: KnownTable, language: str, *, is_part: bool = False) -> str:
+def describe_condition(condition: Condition, known: LoadedTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition as text, such as "category = pump", or "category contains pump" if ``is_part`` is true."""
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])
@@ -174,7 +174,7 @@ def describe_condition(condition: Condition, known: KnownTable, language: str, *
 
 
 def _build_rows(
-    ordinals: Sequence[int], columns: Sequence[int], known: KnownTable, table: Table
+    ordinals: Sequence[int], columns: Sequence[int], known: LoadedTable, table: Table
 ) -> tuple[ResultRow, ...]:
     stored = {row.ordinal: row for row in table.rows.filter(ordinal__in=ordinals)}
     rows = [stored[ordinal] for ordinal in ordinals if ordinal in stored]

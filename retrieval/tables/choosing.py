@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from retrieval.tables.grammar import Condition, TableReading, interpret_question
-from retrieval.tables.known_tables import DAY, KnownRow, KnownTable, is_empty
+from retrieval.tables.grammar import Condition, QuestionInterpretation, interpret_question
+from retrieval.tables.known_tables import DAY, LoadedRow, LoadedTable, is_empty
 from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
-from retrieval.tables.linking import SpanKind, link_question
-from retrieval.tables.matching_rows import read_row_selection
+from retrieval.tables.linking import QuestionSpanKind, link_question
+from retrieval.tables.matching_rows import interpret_row_selection
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
@@ -38,7 +38,7 @@ class TableChoice:
     """
 
     columns: tuple[int, ...]
-    rows: tuple[KnownRow, ...]
+    rows: tuple[LoadedRow, ...]
     matched: int
     conditions: tuple[Condition, ...] = ()
     order: int | None = None
@@ -46,7 +46,7 @@ class TableChoice:
 
 
 def choose_table_part(
-    question: str, table: KnownTable, nearness: Nearness, near_rows: Sequence[int] = ()
+    question: str, table: LoadedTable, nearness: Nearness, near_rows: Sequence[int] = ()
 ) -> TableChoice:
     """Return the part of the table to show.
 
@@ -62,12 +62,13 @@ def choose_table_part(
         if fitting:
             matching, conditions = fitting, [*conditions, condition]
     if reading.order is not None and any(
-        _measure(row.values[reading.order]) is None and not is_empty(row.values[reading.order]) for row in matching
+        _convert_to_number(row.values[reading.order]) is None and not is_empty(row.values[reading.order])
+        for row in matching
     ):
         # A row without a number may be the highest, so the order would be wrong.
         reading = replace(reading, order=None)
     scores = _score(question, table, near_rows)
-    matching = _arrange(matching, scores, reading)
+    matching = _sort_rows(matching, scores, reading)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
     if conditions and reading.order is None and len(matching) <= MOST_FITTING:
         room = max(room, len(matching))
@@ -76,7 +77,7 @@ def choose_table_part(
         shown.sort(key=lambda row: row.ordinal)
     if len(shown) < room and not (conditions and is_certain):
         chosen = {row.ordinal for row in matching}
-        others = _arrange([row for row in rows if row.ordinal not in chosen], scores, reading)
+        others = _sort_rows([row for row in rows if row.ordinal not in chosen], scores, reading)
         if len(matching) <= _FEW:
             others.sort(key=lambda row: min(abs(row.ordinal - ordinal) for ordinal in chosen))
         shown += others[: room - len(shown)]
@@ -90,21 +91,21 @@ def choose_table_part(
     )
 
 
-def score_named_words(question: str, table: KnownTable) -> float:
+def score_named_words(question: str, table: LoadedTable) -> float:
     """Return a number that is higher if the question names more of the table's cells, columns and caption."""
-    weights = {SpanKind.VALUE: 1.0, SpanKind.COLUMN: 1.0}
+    weights = {QuestionSpanKind.VALUE: 1.0, QuestionSpanKind.COLUMN: 1.0}
     weight = 0.0
     for span in link_question(question, table, partly=True) or []:
         weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
     return weight
 
 
-def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearness) -> TableReading:
+def interpret_question_loosely(question: str, table: LoadedTable, nearness: Nearness) -> QuestionInterpretation:
     """Return what the question asks of the table: conditions, columns and an order, also if some words are unclear."""
 
     years = [token.norm for token in tokenize(question) if YEAR.fullmatch(token.norm)]
 
-    def pick(columns: Sequence[int], said: str = question) -> int:
+    def choose_column(columns: Sequence[int], said: str = question) -> int:
         near = dict(zip(columns, nearness(said, columns), strict=True)) if len(columns) > 1 else {}
 
         def key(column: int) -> tuple[int, float, int]:
@@ -116,49 +117,51 @@ def interpret_question_loosely(question: str, table: KnownTable, nearness: Nearn
 
     reading = interpret_question(question, table)
     if reading is None or reading.operation is TableOperation.COMPARE:
-        reading = read_row_selection(question, table, pick) or TableReading(TableOperation.ROWS)
-    if reading.order is None and (extreme := _find_extreme(question, table)) is not None:
+        reading = interpret_row_selection(question, table, choose_column) or QuestionInterpretation(TableOperation.ROWS)
+    if reading.order is None and (extreme := _find_superlative(question, table)) is not None:
         word, said = extreme
-        if columns := table.measure_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
-            reading = replace(reading, order=pick(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
+        if columns := table.rankable_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
+            reading = replace(reading, order=choose_column(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
     return reading
 
 
-def _find_extreme(question: str, table: KnownTable) -> tuple[Word, str] | None:
+def _find_superlative(question: str, table: LoadedTable) -> tuple[Word, str] | None:
     spans = link_question(question, table, partly=True) or []
     for at, span in enumerate(spans):
         if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
             behind = spans[at + 1 : at + 2]
-            said = behind[0] if behind and behind[0].kind is SpanKind.OTHER else span
+            said = behind[0] if behind and behind[0].kind is QuestionSpanKind.OTHER else span
             return span.word, question[said.start : said.end]
     return None
 
 
-def _load_rows(reading: TableReading, table: KnownTable) -> Iterable[KnownRow]:
+def _load_rows(reading: QuestionInterpretation, table: LoadedTable) -> Iterable[LoadedRow]:
     columns = {condition.column for condition in reading.conditions}
     if reading.order is not None:
         columns.add(reading.order)
     return table.read_rows(columns) if columns else table.named_rows
 
 
-def _arrange(rows: Sequence[KnownRow], scores: Mapping[int, float], reading: TableReading) -> list[KnownRow]:
+def _sort_rows(
+    rows: Sequence[LoadedRow], scores: Mapping[int, float], reading: QuestionInterpretation
+) -> list[LoadedRow]:
     is_least = reading.is_least or reading.operation is TableOperation.LEAST
 
-    def key(row: KnownRow) -> tuple[float, float, int]:
-        measure = 0.0 if reading.order is None else _measure(row.values[reading.order])
+    def key(row: LoadedRow) -> tuple[float, float, int]:
+        measure = 0.0 if reading.order is None else _convert_to_number(row.values[reading.order])
         place = float("inf") if measure is None else measure if is_least else -measure
         return place, -scores.get(row.ordinal, 0.0), row.ordinal
 
     return sorted(rows, key=key)
 
 
-def _measure(value: CellValue) -> float | None:
+def _convert_to_number(value: CellValue) -> float | None:
     if isinstance(value, str):
         return float(value.replace("-", "")) if DAY.fullmatch(value) else None
     return None if value is None else float(value)
 
 
-def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[int, float]:
+def _score(question: str, table: LoadedTable, near_rows: Sequence[int]) -> dict[int, float]:
     scores: dict[int, float] = defaultdict(float)
     if len(table.named_rows) <= _MOST_SCORED:
         for word in {make_singular(token.norm) for token in tokenize(question) if token.norm not in GRAMMAR_WORDS}:
@@ -170,7 +173,9 @@ def _score(question: str, table: KnownTable, near_rows: Sequence[int]) -> dict[i
     return scores
 
 
-def _choose_columns(question: str, reading: TableReading, table: KnownTable, nearness: Nearness) -> tuple[int, ...]:
+def _choose_columns(
+    question: str, reading: QuestionInterpretation, table: LoadedTable, nearness: Nearness
+) -> tuple[int, ...]:
     named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
     chosen = list(dict.fromkeys([*table.row_name_columns, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.tables.grammar import Condition, TableReading
-from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty, make_cell_keys
+from retrieval.tables.grammar import Condition, QuestionInterpretation
+from retrieval.tables.known_tables import LoadedRow, LoadedTable, is_empty, make_cell_keys
 from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
 
@@ -23,16 +23,16 @@ class ComputationResult:
 
     operation: TableOperation
     value: str
-    rows: tuple[KnownRow, ...]
+    rows: tuple[LoadedRow, ...]
     matched: int
     answer: int | None = None
 
 
-def compute_result(reading: TableReading, table: KnownTable) -> ComputationResult | None:
+def compute_result(reading: QuestionInterpretation, table: LoadedTable) -> ComputationResult | None:
     """Return the result; None if no row matches, or if a needed cell cannot be compared."""
     if reading.operation is TableOperation.COMPARE:
         return _compare(reading, table)
-    rows = _find_matching(reading, reading.conditions, table)
+    rows = _find_matching_rows(reading, reading.conditions, table)
     if rows is None:
         return None
     match reading.operation:
@@ -43,7 +43,7 @@ def compute_result(reading: TableReading, table: KnownTable) -> ComputationResul
         case TableOperation.MOST | TableOperation.LEAST:
             return _find_extreme_row(reading, rows)
         case TableOperation.LOOK_UP | TableOperation.LIST if rows:
-            return _look_up(reading, rows)
+            return _look_up_answer(reading, rows)
     if reading.order is not None:
         numbers = _read_numbers(rows, reading.order)
         if numbers is None:
@@ -52,7 +52,9 @@ def compute_result(reading: TableReading, table: KnownTable) -> ComputationResul
     return _build_rows_result(rows)
 
 
-def _find_matching(reading: TableReading, conditions: Sequence[Condition], table: KnownTable) -> list[KnownRow] | None:
+def _find_matching_rows(
+    reading: QuestionInterpretation, conditions: Sequence[Condition], table: LoadedTable
+) -> list[LoadedRow] | None:
     """Return the rows that meet the conditions.
 
     If a cell cannot be compared, its row is left out of a list of rows (TableOperation.ROWS). Any other operation would
@@ -74,11 +76,11 @@ def _find_matching(reading: TableReading, conditions: Sequence[Condition], table
     return matching
 
 
-def _build_rows_result(rows: Sequence[KnownRow]) -> ComputationResult | None:
+def _build_rows_result(rows: Sequence[LoadedRow]) -> ComputationResult | None:
     return ComputationResult(TableOperation.ROWS, "", tuple(rows[:MOST_ROWS_SHOWN]), len(rows)) if rows else None
 
 
-def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -> ComputationResult | None:
+def _count(reading: QuestionInterpretation, rows: Sequence[LoadedRow], table: LoadedTable) -> ComputationResult | None:
     """Return the count of rows, or of different cells in the counted column; None without rows.
 
     The rows are returned instead if the count is uncertain.
@@ -101,7 +103,7 @@ def _count(reading: TableReading, rows: Sequence[KnownRow], table: KnownTable) -
     return ComputationResult(TableOperation.COUNT, str(count), tuple(rows[:MOST_ROWS_SHOWN]), len(rows))
 
 
-def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, KnownRow]] | None:
+def _read_numbers(rows: Sequence[LoadedRow], column: int) -> list[tuple[float, LoadedRow]] | None:
     found = []
     for row in rows:
         value: CellValue = row.values[column]
@@ -113,7 +115,7 @@ def _read_numbers(rows: Sequence[KnownRow], column: int) -> list[tuple[float, Kn
     return found
 
 
-def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
+def _aggregate(reading: QuestionInterpretation, rows: Sequence[LoadedRow]) -> ComputationResult | None:
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers:
         return None
@@ -123,7 +125,7 @@ def _aggregate(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationRe
     return ComputationResult(reading.operation, format_number(value), shown, len(numbers))
 
 
-def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
+def _find_extreme_row(reading: QuestionInterpretation, rows: Sequence[LoadedRow]) -> ComputationResult | None:
     numbers = None if reading.order is None else _read_numbers(rows, reading.order)
     if not numbers or reading.answer is None:
         return None
@@ -139,8 +141,8 @@ def _find_extreme_row(reading: TableReading, rows: Sequence[KnownRow]) -> Comput
     return ComputationResult(reading.operation, "", (best[0],), len(numbers), reading.answer)
 
 
-def _compare(reading: TableReading, table: KnownTable) -> ComputationResult | None:
-    found = [_find_matching(reading, [condition], table) for condition in reading.conditions]
+def _compare(reading: QuestionInterpretation, table: LoadedTable) -> ComputationResult | None:
+    found = [_find_matching_rows(reading, [condition], table) for condition in reading.conditions]
     if reading.order is None or any(rows is None or len(rows) != 1 for rows in found):
         return None
     both = [row for rows in found for row in rows or ()]
@@ -153,7 +155,7 @@ def _compare(reading: TableReading, table: KnownTable) -> ComputationResult | No
     return ComputationResult(TableOperation.COMPARE, "", tuple(row for _, row in numbers), 2, reading.answer)
 
 
-def _look_up(reading: TableReading, rows: Sequence[KnownRow]) -> ComputationResult | None:
+def _look_up_answer(reading: QuestionInterpretation, rows: Sequence[LoadedRow]) -> ComputationResult | None:
     answer = reading.answer
     if answer is None or any(is_empty(row.values[column]) for row in rows for column in (answer, *reading.shown)):
         return _build_rows_result(rows)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from retrieval.tables.grammar import Condition
-from retrieval.tables.known_tables import KnownRow, KnownTable, is_empty
-from retrieval.tables.names import YEAR, fold_text, make_key
+from retrieval.tables.known_tables import LoadedRow, LoadedTable, is_empty
+from retrieval.tables.names import YEAR, fold_text, make_comparison_key
 from retrieval.tables.table_reading import CellValue, Column, read_boolean, read_quantity
 
 _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
@@ -17,7 +17,7 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
     """Return the conditions in ``typed``, the filter of the column with index ``at``. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
-        return [_parse_bound(sign, number, at, column) for sign, number in _cut_bounds(typed)]
+        return [_parse_bound(sign, number, at, column) for sign, number in _split_bounds(typed)]
     if column.kind == "boolean" and typed:
         value = read_boolean(typed)
         if value is None:
@@ -30,7 +30,9 @@ def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
         return []
     if not sign:
         return [Condition(at, "contains", (fold_text(words.strip()),), words.strip())]
-    return [Condition(at, "is", tuple(make_key(each) for each in words.split("|")), words.strip(), sign == "!=")]
+    return [
+        Condition(at, "is", tuple(make_comparison_key(each) for each in words.split("|")), words.strip(), sign == "!=")
+    ]
 
 
 def write_filter(condition: Condition, column: Column) -> str:
@@ -49,7 +51,7 @@ def write_filter(condition: Condition, column: Column) -> str:
     return f"{sign}{float(value or 0):g}"
 
 
-def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[KnownRow]:
+def sort_rows(rows: Sequence[LoadedRow], at: int, *, descending: bool) -> list[LoadedRow]:
     """Return the rows sorted by the column with index ``at``. Words follow numbers. Empty cells are always last."""
     filled = [row for row in rows if not is_empty(row.values[at])]
     return [
@@ -58,7 +60,7 @@ def sort_rows(rows: Sequence[KnownRow], at: int, *, descending: bool) -> list[Kn
     ]
 
 
-def filter_rows(table: KnownTable, conditions: Sequence[Condition], order: int | None) -> list[KnownRow]:
+def filter_rows(table: LoadedTable, conditions: Sequence[Condition], order: int | None) -> list[LoadedRow]:
     columns = {condition.column for condition in conditions} | ({order} if order is not None else set())
     return [
         row
@@ -71,7 +73,7 @@ def _sort_key(value: CellValue) -> tuple[int, float, str]:
     return (1, 0.0, fold_text(value)) if isinstance(value, str) else (0, float(value or 0), "")
 
 
-def _cut_bounds(typed: str) -> list[tuple[str, str]]:
+def _split_bounds(typed: str) -> list[tuple[str, str]]:
     bounds = _BOUND.findall(typed)
     if typed and "".join(map("".join, bounds)).replace(" ", "") != typed.replace(" ", ""):
         raise ValueError(typed)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from retrieval.tables.known_tables import KnownTable, find_years, is_empty, make_cell_keys
+from retrieval.tables.known_tables import LoadedTable, find_years, is_empty, make_cell_keys
 from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import QuestionSpan, SpanKind, link_question
+from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question
 from retrieval.tables.names import fold_text, make_singular, tokenize
 from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
@@ -95,7 +95,7 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TableReading:
+class QuestionInterpretation:
     """The interpretation of a question: what it asks of a table. Columns are given as indexes.
 
     ``answer`` is the column with the answer, ``order`` the column that is ranked, summed or averaged. ``is_distinct``
@@ -115,7 +115,7 @@ def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
 
 
-def interpret_question(question: str, table: KnownTable) -> TableReading | None:
+def interpret_question(question: str, table: LoadedTable) -> QuestionInterpretation | None:
     spans = link_question(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
@@ -128,15 +128,17 @@ def interpret_question(question: str, table: KnownTable) -> TableReading | None:
 class _Reader:
     question: str
     spans: Sequence[QuestionSpan]
-    table: KnownTable
+    table: LoadedTable
     conditions: list[Condition] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
 
-    def read(self) -> TableReading | None:
+    def read(self) -> QuestionInterpretation | None:
         if not self._read_conditions():
             return None
         words = [span.word for at, span in enumerate(self.spans) if at not in self.used and span.word is not None]
-        columns = [at for at, span in enumerate(self.spans) if at not in self.used and span.kind is SpanKind.COLUMN]
+        columns = [
+            at for at, span in enumerate(self.spans) if at not in self.used and span.kind is QuestionSpanKind.COLUMN
+        ]
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
         is_pair = len(columns) == 2 and self._is_joined(*columns)
@@ -150,14 +152,14 @@ class _Reader:
             return compared
         match sorted(set(operations), key=lambda word: word.value):
             case []:
-                return self._look_up(columns, asks, is_single=False)
+                return self._interpret_look_up(columns, asks, is_single=False)
             case [Word.ONLY]:
-                return self._look_up(columns, asks, is_single=True)
+                return self._interpret_look_up(columns, asks, is_single=True)
             case [Word.COUNT]:
                 return self._count(columns)
             case [Word.TIMES]:
                 counts = bool(self.conditions) and not columns
-                return TableReading(TableOperation.COUNT, tuple(self.conditions)) if counts else None
+                return QuestionInterpretation(TableOperation.COUNT, tuple(self.conditions)) if counts else None
             case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
                 return self._count(columns, is_total=True)
             case [Word.COUNT, Word.DISTINCT]:
@@ -179,14 +181,14 @@ class _Reader:
             if at in self.used:
                 continue
             readers = {
-                SpanKind.VALUE: self._read_value,
-                SpanKind.NUMBER: self._read_number,
-                SpanKind.YEAR: self._read_year,
+                QuestionSpanKind.VALUE: self._read_value,
+                QuestionSpanKind.NUMBER: self._read_number,
+                QuestionSpanKind.YEAR: self._read_year,
             }
             if span.kind in readers and not readers[span.kind](at):
                 return False
         for at, span in enumerate(self.spans):
-            if at not in self.used and span.kind is SpanKind.COLUMN and len(span.columns) == 1:
+            if at not in self.used and span.kind is QuestionSpanKind.COLUMN and len(span.columns) == 1:
                 self._read_flag(at)
         for at in range(1, len(self.spans) - 1):
             if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
@@ -197,7 +199,7 @@ class _Reader:
         return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
 
     def _find_columns_at(self, at: int) -> frozenset[int]:
-        is_free = 0 <= at < len(self.spans) and at not in self.used and self.spans[at].kind is SpanKind.COLUMN
+        is_free = 0 <= at < len(self.spans) and at not in self.used and self.spans[at].kind is QuestionSpanKind.COLUMN
         return self.spans[at].columns if is_free else frozenset()
 
     def _text(self, at: int) -> str:
@@ -297,26 +299,32 @@ class _Reader:
                 return found[0] if len(found) == 1 else None
         return None
 
-    def _look_up(self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool) -> TableReading | None:
+    def _interpret_look_up(
+        self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool
+    ) -> QuestionInterpretation | None:
         if not self.conditions:
             return None
         conditions = tuple(self.conditions)
         if len(columns) == 2 and self._is_joined(*columns) and not is_single:
             first, second = map(self._get_only_column, columns)
             is_clear = {first, second}.isdisjoint(condition.column for condition in conditions)
-            return TableReading(TableOperation.LOOK_UP, conditions, answer=first, shown=(second,)) if is_clear else None
+            return (
+                QuestionInterpretation(TableOperation.LOOK_UP, conditions, answer=first, shown=(second,))
+                if is_clear
+                else None
+            )
         asked = self._asked_column(columns, asks)
         if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
             asked = self.table.subject_column
         if asked is None:
             is_open = columns or (asks and not self._has_value_after(Word.WHICH))
-            return None if is_open else TableReading(TableOperation.ROWS, conditions)
+            return None if is_open else QuestionInterpretation(TableOperation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
         is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
-            return TableReading(TableOperation.LIST, conditions, answer=asked)
-        return TableReading(TableOperation.LOOK_UP, conditions, answer=asked)
+            return QuestionInterpretation(TableOperation.LIST, conditions, answer=asked)
+        return QuestionInterpretation(TableOperation.LOOK_UP, conditions, answer=asked)
 
     def _is_joined(self, first: int, second: int) -> bool:
         return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
@@ -327,14 +335,14 @@ class _Reader:
 
     def _count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
-    ) -> TableReading | None:
+    ) -> QuestionInterpretation | None:
         rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
         if (
             not columns
             and not is_distinct
             and (self._has_value_after(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
         ):
-            return TableReading(TableOperation.COUNT, tuple(self.conditions))
+            return QuestionInterpretation(TableOperation.COUNT, tuple(self.conditions))
         if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
             return None
         column = self._get_only_column(columns[0])
@@ -342,16 +350,18 @@ class _Reader:
         if any(one.column == column and one.operator == "is" and not one.is_negated for one in conditions):
             return None
         if not self._is_number(column) or column in self.table.year_columns:
-            return TableReading(TableOperation.COUNT, conditions, answer=column, is_distinct=is_distinct)
+            return QuestionInterpretation(TableOperation.COUNT, conditions, answer=column, is_distinct=is_distinct)
         if self.table.is_ordinal_column(column) or is_distinct:
             return None
         if is_total:
-            return TableReading(TableOperation.SUM, conditions, order=column)
-        return TableReading(TableOperation.LOOK_UP, conditions, answer=column) if conditions else None
+            return QuestionInterpretation(TableOperation.SUM, conditions, order=column)
+        return QuestionInterpretation(TableOperation.LOOK_UP, conditions, answer=column) if conditions else None
 
     def _has_value_after(self, *words: Word) -> bool:
         return any(
-            before.word in words and one.kind is SpanKind.VALUE and self.question[before.end : one.start].isspace()
+            before.word in words
+            and one.kind is QuestionSpanKind.VALUE
+            and self.question[before.end : one.start].isspace()
             for before, one in pairwise(self.spans)
         )
 
@@ -361,7 +371,7 @@ class _Reader:
             before.pop()
         return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
 
-    def _aggregate(self, columns: Sequence[int], operation: TableOperation) -> TableReading | None:
+    def _aggregate(self, columns: Sequence[int], operation: TableOperation) -> QuestionInterpretation | None:
         if len(columns) != 1:
             return None
         column = self._get_only_column(columns[0])
@@ -370,19 +380,19 @@ class _Reader:
         # "What does salary mean?" does not ask for a mean.
         if operation is TableOperation.MEAN and not self._follows(columns[0], Word.MEAN):
             return None
-        return TableReading(operation, tuple(self.conditions), order=column)
+        return QuestionInterpretation(operation, tuple(self.conditions), order=column)
 
-    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> TableReading | None:
+    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> QuestionInterpretation | None:
         ranking = [
             at
             for at in columns
             if self.spans[at].word is word
-            or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is SpanKind.WORD)
+            or (at and self.spans[at - 1].word is word and self.spans[at - 1].kind is QuestionSpanKind.WORD)
         ]
         if len(ranking) == 1:
             order = self._get_only_column(ranking[0])
-        elif not ranking and len(self.table.measure_columns) == 1:
-            order = self.table.measure_columns[0]
+        elif not ranking and len(self.table.rankable_columns) == 1:
+            order = self.table.rankable_columns[0]
         else:
             return None
         if not self._is_number(order) or self.table.is_ordinal_column(order):
@@ -398,9 +408,9 @@ class _Reader:
                 answer = order  # The question is like "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
-        return TableReading(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
+        return QuestionInterpretation(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
-    def _interpret_comparison(self, columns: Sequence[int], word: Word | None) -> TableReading | None:
+    def _interpret_comparison(self, columns: Sequence[int], word: Word | None) -> QuestionInterpretation | None:
         """Interpret a comparison of two rows, as in "who has more gold, Spain or Italy".
 
         The result is None if the question does not compare two rows.
@@ -416,6 +426,6 @@ class _Reader:
         order = self._get_only_column(numbers[0])
         if self.table.is_ordinal_column(order):
             return None
-        return TableReading(
+        return QuestionInterpretation(
             TableOperation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST
         )

@@ -11,7 +11,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from retrieval.tables.lexicon import JOINING, ORDINALS, SUMMARIES
-from retrieval.tables.names import YEAR, keep_letters_and_digits, make_key, make_singular, split_name, tokenize
+from retrieval.tables.names import (
+    YEAR,
+    keep_letters_and_digits,
+    make_comparison_key,
+    make_singular,
+    split_name,
+    tokenize,
+)
 from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
 from retrieval.text.word_lists import read_words
 
@@ -29,7 +36,7 @@ _MEASURES = frozenset(map(make_singular, read_words("tables", "measures")))
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRow:
+class LoadedRow:
     """A row of a table, with one value for each column. None is an empty cell, or a cell that was not loaded."""
 
     ordinal: int
@@ -57,7 +64,7 @@ def make_cell_keys(text: str) -> frozenset[str]:
     """
     plain = _NOTE.sub("", text)
     parts = [text, plain, *_ELEMENTS.split(plain), *_ELEMENTS.split(text)]
-    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_key(part)))
+    return frozenset(key for part in parts if len(part) <= LONGEST_LABEL and (key := make_comparison_key(part)))
 
 
 def _format_plain(value: CellValue) -> str:
@@ -75,7 +82,7 @@ def find_years(value: CellValue) -> frozenset[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownTable:
+class LoadedTable:
     """A table at ``text[start:end]`` of its document. A question's words are looked up in ``named_rows``.
 
     ``named_rows`` has all rows of a short table. If ``is_long`` is true, it has the first rows and those with a cell
@@ -90,8 +97,8 @@ class KnownTable:
     caption: str
     columns: tuple[Column, ...]
     row_count: int
-    read_rows: Callable[[Iterable[int]], Iterable[KnownRow]]
-    named_rows: Sequence[KnownRow]
+    read_rows: Callable[[Iterable[int]], Iterable[LoadedRow]]
+    named_rows: Sequence[LoadedRow]
     is_long: bool = False
 
     def overlaps(self, passage: Passage) -> bool:
@@ -192,7 +199,7 @@ class KnownTable:
         return not words or words[-1] in ORDINALS or "#" in self.columns[at].name or at in self.year_columns
 
     @cached_property
-    def measure_columns(self) -> Sequence[int]:
+    def rankable_columns(self) -> Sequence[int]:
         """The columns of numbers that can be ranked: all except ranks, identifying numbers and years."""
         numbers = (at for at, column in enumerate(self.columns) if column.kind == "number")
         return [at for at in numbers if not self.is_ordinal_column(at)]

@@ -70,7 +70,7 @@ class Concept:
     phrases: Mapping[str, Word | None]
 
 
-def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
+def _build_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
     columns = ""
     phrases: dict[str, Word | None] = {}
     for words in languages:
@@ -86,7 +86,7 @@ def _read_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
 def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
     names = dict.fromkeys(name for words in tables.values() for name in words["concepts"])
     return tuple(
-        _read_concept([words["concepts"][name] for words in tables.values() if name in words["concepts"]])
+        _build_concept([words["concepts"][name] for words in tables.values() if name in words["concepts"]])
         for name in names
     )
 

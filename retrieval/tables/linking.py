@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from retrieval.tables.known_tables import KnownTable, normalize_column_word
+from retrieval.tables.known_tables import LoadedTable, normalize_column_word
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
-from retrieval.tables.names import YEAR, QuestionToken, make_key, make_singular, tokenize
+from retrieval.tables.names import YEAR, QuestionToken, make_comparison_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
 _LONGEST_SPAN = 12
@@ -23,7 +23,7 @@ _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
 _SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
 
 
-class SpanKind(Enum):
+class QuestionSpanKind(Enum):
     WORD = auto()
     COLUMN = auto()
     VALUE = auto()
@@ -37,11 +37,11 @@ class QuestionSpan:
     """A word or phrase of a question, ``question[start:end]``, with its meaning in a table.
 
     - ``columns``: indexes of the columns that the span names (kind COLUMN), or in which it may be a cell (kind VALUE).
-    - ``key``: for the kind VALUE, the cell's text in the form of :func:`make_key`, or a date.
+    - ``key``: for the kind VALUE, the cell's text in the form of :func:`make_comparison_key`, or a date.
     - ``number``: a number or year, with its ``unit``. In a range, ``number`` and ``upper`` are the bounds.
     """
 
-    kind: SpanKind
+    kind: QuestionSpanKind
     start: int
     end: int
     word: Word | None = None
@@ -52,7 +52,7 @@ class QuestionSpan:
     upper: float = 0.0
 
 
-def link_question(question: str, table: KnownTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
+def link_question(question: str, table: LoadedTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
     """Return the question's words and phrases with their meanings, in order; None if a meaning is unclear.
 
     If ``partly`` is true, unclear words are kept, and the result is never None.
@@ -74,7 +74,7 @@ class _LinkedQuestion:
 
 
 @functools.lru_cache(maxsize=32)
-def _link(question: str, table: KnownTable) -> _LinkedQuestion:
+def _link(question: str, table: LoadedTable) -> _LinkedQuestion:
     return _Linker(question, _read_words(question), table).link()
 
 
@@ -86,8 +86,11 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}
-        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {SpanKind.NUMBER, SpanKind.YEAR}:
-            kind = SpanKind.YEAR if kinds == {SpanKind.YEAR} else SpanKind.NUMBER
+        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {
+            QuestionSpanKind.NUMBER,
+            QuestionSpanKind.YEAR,
+        }:
+            kind = QuestionSpanKind.YEAR if kinds == {QuestionSpanKind.YEAR} else QuestionSpanKind.NUMBER
             joined = replace(
                 high, kind=kind, start=opening.start, word=Word.BETWEEN, number=low.number, upper=high.number
             )
@@ -96,7 +99,7 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 
 @functools.lru_cache(maxsize=2_000)
-def _read_number(words: tuple[str, ...]) -> tuple[SpanKind, float, str] | None:
+def _read_number(words: tuple[str, ...]) -> tuple[QuestionSpanKind, float, str] | None:
     norms = [_SYMBOLS.get(word, word) for word in words]
     unit = ""
     if len(norms) > 1 and norms[0] in _SYMBOLS.values():
@@ -115,11 +118,15 @@ def _read_number(words: tuple[str, ...]) -> tuple[SpanKind, float, str] | None:
         value = read_digits(digits) if _DIGITS.fullmatch(digits) else None
     if value is None:
         return None
-    return SpanKind.YEAR if len(words) == 1 and YEAR.fullmatch(norms[0]) else SpanKind.NUMBER, value * scale, unit
+    return (
+        QuestionSpanKind.YEAR if len(words) == 1 and YEAR.fullmatch(norms[0]) else QuestionSpanKind.NUMBER,
+        value * scale,
+        unit,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _WordRun:
     """Successive words of a question, in the forms that are compared with a table.
 
     ``name`` is compared with names of columns, ``key`` with cells. ``first`` and ``end`` are indexes of words,
@@ -138,7 +145,7 @@ class _Words:
 
 
 @functools.lru_cache(maxsize=8)
-def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words]]:
+def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_WordRun]]:
     """Return the question's words, and all sequences of at most `_LONGEST_SPAN` of them, longest first."""
     tokens = tokenize(question)
     phrases = choose_phrases(token.norm for token in tokens)
@@ -148,14 +155,14 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
             run = tokens[first : first + length]
             start, stop, norms = run[0].start, run[-1].end, tuple(token.norm for token in run)
             runs.append(
-                _Words(
+                _WordRun(
                     first,
                     first + length,
                     start,
                     stop,
                     norms,
                     # In "Name the teams", the first word is a verb.
-                    () if norms == ("name",) and first == 0 else _extract_name_words(norms),
+                    () if norms == ("name",) and first == 0 else _extract_column_words(norms),
                     _cell_key(question[start:stop], norms),
                     frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
                     phrases.get(norms),
@@ -164,7 +171,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_Words
     return tokens, runs
 
 
-def _extract_name_words(norms: Sequence[str]) -> tuple[str, ...]:
+def _extract_column_words(norms: Sequence[str]) -> tuple[str, ...]:
     is_grammar = len(norms) == 1 and norms[0] in GRAMMAR_WORDS - {"total", "name"}
     if is_grammar or norms[0] in JOINING or norms[-1] in JOINING:
         return ()
@@ -174,13 +181,13 @@ def _extract_name_words(norms: Sequence[str]) -> tuple[str, ...]:
 def _cell_key(text: str, norms: Sequence[str]) -> str:
     if all(norm in GRAMMAR_WORDS or norm in NUMBERS for norm in norms):
         return ""
-    key = make_key(text)
+    key = make_comparison_key(text)
     return "" if len(norms) == 1 and len(key) < 2 else key
 
 
 class _Linker:
     def __init__(
-        self, question: str, words: tuple[Sequence[QuestionToken], Sequence[_Words]], table: KnownTable
+        self, question: str, words: tuple[Sequence[QuestionToken], Sequence[_WordRun]], table: LoadedTable
     ) -> None:
         self.question = question
         self.tokens, self.runs = words
@@ -193,17 +200,17 @@ class _Linker:
         for run in self.runs:
             if any(taken[run.first : run.end]) or self._is_cut_at_underscore(run):
                 continue
-            meanings = list(self._find_meanings(run))
+            meanings = list(self._find_run_meanings(run))
             is_clear = is_clear and len(meanings) <= 1
             if meanings:
                 found[run.first] = meanings[-1]
                 taken[run.first : run.end] = [True] * (run.end - run.first)
         left = [at for at, is_taken in enumerate(taken) if not is_taken]
         is_clear = is_clear and all(self.tokens[at].norm in VERBS for at in left)
-        rest = {at: QuestionSpan(SpanKind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
+        rest = {at: QuestionSpan(QuestionSpanKind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
         return _LinkedQuestion(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
-    def _is_cut_at_underscore(self, run: _Words) -> bool:
+    def _is_cut_at_underscore(self, run: _WordRun) -> bool:
         return bool(self._underscore_positions) and (
             run.start in self._underscore_positions or run.stop in self._underscore_positions
         )
@@ -212,24 +219,26 @@ class _Linker:
     def _underscore_positions(self) -> frozenset[int]:
         if "_" not in self.question:
             return frozenset()
-        columns = {make_key(column.name) for column in self.table.columns}
-        names = (name for name in _JOINED_NAME.finditer(self.question) if make_key(name.group()) not in columns)
+        columns = {make_comparison_key(column.name) for column in self.table.columns}
+        names = (
+            name for name in _JOINED_NAME.finditer(self.question) if make_comparison_key(name.group()) not in columns
+        )
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
-    def _find_meanings(self, run: _Words) -> Iterator[QuestionSpan]:
+    def _find_run_meanings(self, run: _WordRun) -> Iterator[QuestionSpan]:
         columns = self.table.columns_by_name.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
-            yield QuestionSpan(SpanKind.COLUMN, run.start, run.stop, columns=columns)
+            yield QuestionSpan(QuestionSpanKind.COLUMN, run.start, run.stop, columns=columns)
         if cells := self._columns_of_cell(run.key):
-            yield QuestionSpan(SpanKind.VALUE, run.start, run.stop, columns=cells, key=run.key)
+            yield QuestionSpan(QuestionSpanKind.VALUE, run.start, run.stop, columns=cells, key=run.key)
         if columns or cells:
             return
         length = run.end - run.first
         if run.word is not None:
-            yield QuestionSpan(SpanKind.WORD, run.start, run.stop, word=run.word)
+            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=run.word)
         elif run.caption and run.caption <= self.table.caption_words:
-            yield QuestionSpan(SpanKind.WORD, run.start, run.stop, word=Word.ROWS)
+            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=Word.ROWS)
         elif length <= _LONGEST_NUMBER and (number := self._find_number_span(run)) is not None:
             yield number
         elif length <= _LONGEST_CONCEPT and (concept := self._find_concept_span(run)) is not None:
@@ -239,16 +248,16 @@ class _Linker:
         columns = self.table.columns_by_cell.get(key, frozenset()) if key else frozenset()
         return columns - self.table.year_columns if columns and YEAR.fullmatch(key) else columns
 
-    def _find_number_span(self, run: _Words) -> QuestionSpan | None:
+    def _find_number_span(self, run: _WordRun) -> QuestionSpan | None:
         if len(run.norms) == 3 and (day := read_date(self.question[run.start : run.stop])) is not None:
             days = frozenset(at for at, column in enumerate(self.table.columns) if column.kind == "date")
-            return QuestionSpan(SpanKind.VALUE, run.start, run.stop, columns=days, key=day)
+            return QuestionSpan(QuestionSpanKind.VALUE, run.start, run.stop, columns=days, key=day)
         if (found := _read_number(run.norms)) is None:
             return None
         kind, number, unit = found
         return QuestionSpan(kind, run.start, run.stop, number=number, unit=unit)
 
-    def _find_concept_span(self, run: _Words) -> QuestionSpan | None:
+    def _find_concept_span(self, run: _WordRun) -> QuestionSpan | None:
         phrase = " ".join(run.norms)
         for concept in CONCEPTS:
             if phrase not in concept.phrases:
@@ -260,5 +269,7 @@ class _Linker:
             )
             if not columns:
                 return None
-            return QuestionSpan(SpanKind.COLUMN, run.start, run.stop, columns=columns, word=concept.phrases[phrase])
+            return QuestionSpan(
+                QuestionSpanKind.COLUMN, run.start, run.stop, columns=columns, word=concept.phrases[phrase]
+            )
         return None

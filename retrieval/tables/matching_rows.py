@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, TableReading, get_bounds
-from retrieval.tables.known_tables import KnownTable, normalize_column_word
+from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, QuestionInterpretation, get_bounds
+from retrieval.tables.known_tables import LoadedTable, normalize_column_word
 from retrieval.tables.lexicon import Word
-from retrieval.tables.linking import QuestionSpan, SpanKind, link_question
+from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question
 from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import TableOperation
 
@@ -18,7 +18,7 @@ _SHORTEST_BEGINNING = 4
 Choose = Callable[[Sequence[int]], int]
 
 
-def read_row_selection(question: str, table: KnownTable, choose: Choose) -> TableReading | None:
+def interpret_row_selection(question: str, table: LoadedTable, choose: Choose) -> QuestionInterpretation | None:
     """Return conditions, or an order, by which the question selects rows; None if it has neither.
 
     ``choose`` picks one of several possible columns.
@@ -30,16 +30,18 @@ def read_row_selection(question: str, table: KnownTable, choose: Choose) -> Tabl
         *_read_bounds(question, spans, words, table, choose),
         *_read_years(question, spans, table),
     ]
-    order, is_least = _find_order(spans, words, table, choose)
+    order, is_least = _find_order_column(spans, words, table, choose)
     if not conditions and order is None:
         return None
     taken = {condition.column for condition in conditions} | {order, table.subject_column}
-    meant = dict.fromkeys(column for run in _join_runs(words) for column in _find_columns(run, table, _MOST_MEANT))
+    meant = dict.fromkeys(
+        column for run in _join_word_runs(words) for column in _find_best_columns(run, table, _MOST_MEANT)
+    )
     shown = tuple(column for column in meant if column not in taken)
-    return TableReading(TableOperation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
+    return QuestionInterpretation(TableOperation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
 
 
-def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> bool:
+def uses_every_word(question: str, table: LoadedTable, reading: QuestionInterpretation) -> bool:
     """Return whether ``reading``, an interpretation of the question, leaves no word of the question unused.
 
     Words in the name of a column count as used. The result is False if the question names no column,
@@ -47,21 +49,21 @@ def uses_every_word(question: str, table: KnownTable, reading: TableReading) -> 
     """
     spans = link_question(question, table, partly=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
-    if sum(span.kind is SpanKind.NUMBER for span in spans) > bounds:
+    if sum(span.kind is QuestionSpanKind.NUMBER for span in spans) > bounds:
         return False
-    left = [word for span in spans if span.kind is SpanKind.OTHER for word in _find_words(question, span)]
+    left = [word for span in spans if span.kind is QuestionSpanKind.OTHER for word in _find_words(question, span)]
     named = [any(_is_word_of_column(word, table, at) for at in range(len(table.columns))) for word in left]
-    is_about_columns = bool(named) or any(span.kind is SpanKind.COLUMN for span in spans)
+    is_about_columns = bool(named) or any(span.kind is QuestionSpanKind.COLUMN for span in spans)
     return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
 
 
 def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
-    if span.kind not in (SpanKind.COLUMN, SpanKind.OTHER):
+    if span.kind not in (QuestionSpanKind.COLUMN, QuestionSpanKind.OTHER):
         return ()
     return tuple(normalize_column_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
 
-def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+def _join_word_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     run: tuple[str, ...] = ()
     for each in [*words, ()]:
         if not each and run:
@@ -69,7 +71,7 @@ def _join_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
         run = (*run, *each) if each else ()
 
 
-def _find_columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]:
+def _find_best_columns(run: Sequence[str], table: LoadedTable, most: int) -> list[int]:
     held = {at: sum(_is_word_of_column(word, table, at) for word in set(run)) for at in range(len(table.columns))}
     best = max(held.values(), default=0)
     found = [at for at, count in held.items() if count == best]
@@ -77,22 +79,22 @@ def _find_columns(run: Sequence[str], table: KnownTable, most: int) -> list[int]
 
 
 def _find_following_columns(
-    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable
 ) -> list[int]:
     if at + 1 == len(spans) or not words[at + 1]:
         return []
-    return list(spans[at + 1].columns) or _find_columns(next(_join_runs(words[at + 1 :])), table, _MOST_MEANT)
+    return list(spans[at + 1].columns) or _find_best_columns(next(_join_word_runs(words[at + 1 :])), table, _MOST_MEANT)
 
 
 def _find_columns_before(
-    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable
+    at: int, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable
 ) -> list[int]:
     if at == 0 or not words[at - 1]:
         return []
-    return list(spans[at - 1].columns) or _find_columns(words[at - 1], table, _MOST_MEANT)
+    return list(spans[at - 1].columns) or _find_best_columns(words[at - 1], table, _MOST_MEANT)
 
 
-def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
+def _is_word_of_column(word: str, table: LoadedTable, column: int) -> bool:
     begins = len(word) >= _SHORTEST_BEGINNING and keep_letters_and_digits(table.columns[column].name).startswith(word)
     return begins or word in table.list_column_words(column)
 
@@ -100,7 +102,7 @@ def _is_word_of_column(word: str, table: KnownTable, column: int) -> bool:
 def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condition]:
     values: dict[tuple[int, bool], list[QuestionSpan]] = {}
     for at, span in enumerate(spans):
-        if span.kind is SpanKind.VALUE and not span.key.isdigit():
+        if span.kind is QuestionSpanKind.VALUE and not span.key.isdigit():
             # If several columns contain this value, the leftmost is used, because left columns usually name the row.
             is_negated = at > 0 and spans[at - 1].word is Word.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
@@ -110,11 +112,11 @@ def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condi
 
 
 def _read_bounds(
-    question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
+    question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable, choose: Choose
 ) -> Iterator[Condition]:
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
-        if span.word is Word.BETWEEN and span.kind is not SpanKind.WORD:
+        if span.word is Word.BETWEEN and span.kind is not QuestionSpanKind.WORD:
             sign = "between"
         elif at and spans[at - 1].word in COMPARATORS:
             first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
@@ -122,7 +124,7 @@ def _read_bounds(
             last, sign = at + 1, OR_BEYOND[spans[at + 1].word]  # type: ignore[index]
         elif at and spans[at - 1].word in COMPARED:
             sign = COMPARED[spans[at - 1].word]  # type: ignore[index]
-        is_bound = span.kind is SpanKind.NUMBER and sign
+        is_bound = span.kind is QuestionSpanKind.NUMBER and sign
         beside = _find_following_columns(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
@@ -131,24 +133,24 @@ def _read_bounds(
             yield Condition(choose(columns), "=", (0.0,), "0")
 
 
-def _read_years(question: str, spans: Sequence[QuestionSpan], table: KnownTable) -> Iterator[Condition]:
+def _read_years(question: str, spans: Sequence[QuestionSpan], table: LoadedTable) -> Iterator[Condition]:
     if len(table.year_columns) != 1:
         return
     (column,) = table.year_columns
     for at, span in enumerate(spans):
-        if span.kind is SpanKind.YEAR:
+        if span.kind is QuestionSpanKind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
             sign = "between" if span.word is Word.BETWEEN else sign
             yield Condition(column, f"year{sign}", get_bounds(span), question[span.start : span.end])
 
 
-def _find_order(
-    spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: KnownTable, choose: Choose
+def _find_order_column(
+    spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable, choose: Choose
 ) -> tuple[int | None, bool]:
     for at, span in enumerate(spans):
         if span.word not in (Word.MOST, Word.LEAST):
             continue
         meant = list(span.columns) or _find_following_columns(at, spans, words, table)
-        if columns := [column for column in meant if column in table.measure_columns]:
+        if columns := [column for column in meant if column in table.rankable_columns]:
             return choose(columns), span.word is Word.LEAST
     return None, False

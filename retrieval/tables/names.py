@@ -66,7 +66,7 @@ _ABBREVIATED = re.compile(r"[A-Z]{2}")
 
 
 @functools.lru_cache(maxsize=20_000)
-def make_key(text: str) -> str:
+def make_comparison_key(text: str) -> str:
     """Return a normalised text that is equal for MX-9920-W and mx 9920 w, and for singular and plural."""
     norms = [token.norm for token in tokenize(text)]
     return "".join([*norms[:-1], make_singular(norms[-1])]) if norms else ""

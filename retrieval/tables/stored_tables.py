@@ -16,14 +16,14 @@ from core.database import fetch_rows
 from core.recent import LruCache
 from retrieval.models import Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
-from retrieval.tables.known_tables import KnownRow, KnownTable
+from retrieval.tables.known_tables import LoadedRow, LoadedTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
 from retrieval.tables.names import QuestionToken, list_terms, make_singular, tokenize
-from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ReadTable, strip_cell
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, ParsedTable, strip_cell
 from retrieval.types import Passage, SearchFilters
 
 
-def replace_tables(document: Document, tables: Sequence[ReadTable]) -> None:
+def replace_tables(document: Document, tables: Sequence[ParsedTable]) -> None:
     """Replace the document's stored tables by ``tables``. Must run in a transaction."""
     Table.objects.filter(document=document).delete()
     written = Table.objects.bulk_create(
@@ -90,12 +90,12 @@ _ROWS_OF_PAGE = 2_000
 TABLES_KEPT = 64
 _MOST_ROWS_KEPT = 1_000
 # The key is the table's id and PostgreSQL's xmin of its row, which changes when the row is written.
-_kept: LruCache[tuple[int, str], KnownTable] = LruCache(TABLES_KEPT)
+_kept: LruCache[tuple[int, str], LoadedTable] = LruCache(TABLES_KEPT)
 
 
-def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[KnownTable]:
+def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[Passage]) -> list[LoadedTable]:
     """Return the tables that the question may be about: first tables in the hits, then others in their documents."""
-    near = _filter_visible(filters).filter(document__in={hit.document_id for hit in hits})
+    near = _filter_visible_tables(filters).filter(document__in={hit.document_id for hit in hits})
     tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
     holding = [
         table
@@ -108,18 +108,23 @@ def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[
         for hit in hits[:_DOCUMENTS]
         for table in [table for table in tables if table.document_id == hit.document_id][:_MOST_OF_DOCUMENT]
     ]
-    labels = _find_labels(tokenize(question))
+    labels = _list_candidate_labels(tokenize(question))
     return [
-        _load_table(table, table.edition, labels) for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]
+        _load_table_contents(table, table.edition, labels)
+        for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]
     ]
 
 
-def load_overlapping_table(passage: Passage, question: str) -> KnownTable | None:
+def load_overlapping_table(passage: Passage, question: str) -> LoadedTable | None:
     """Return the table that has most characters in the passage; None if the passage has no table."""
     tables = Table.objects.filter(document=passage.document_id, start__lt=passage.end, end__gt=passage.start)
     inside = Least(F("end"), passage.end) - Greatest(F("start"), passage.start)
     found = tables.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).order_by(-inside).first()
-    return None if found is None else _load_table(found, found.edition, _find_labels(tokenize(question)))
+    return (
+        None
+        if found is None
+        else _load_table_contents(found, found.edition, _list_candidate_labels(tokenize(question)))
+    )
 
 
 def list_table_names(
@@ -129,8 +134,8 @@ def list_table_names(
 
     Other tables of the passages' documents are added if the question names them. The list has at most ``most`` tables.
     """
-    asked = _find_wanted_words(question)
-    tables = _filter_visible(filters).filter(document__in={passage.document_id for passage in passages})
+    asked = _find_content_words(question)
+    tables = _filter_visible_tables(filters).filter(document__in={passage.document_id for passage in passages})
     named = []
     for table in tables.order_by("document", "ordinal"):
         columns = [column[0] for column in table.columns]
@@ -143,11 +148,11 @@ def list_table_names(
     return named[:most]
 
 
-def _filter_visible(filters: SearchFilters) -> QuerySet[Table]:
+def _filter_visible_tables(filters: SearchFilters) -> QuerySet[Table]:
     return filter_by_document(Table.objects.filter(document__collection__in=filters.collections), filters)
 
 
-def _find_wanted_words(question: str) -> set[str]:
+def _find_content_words(question: str) -> set[str]:
     wanted = {token.norm for token in tokenize(question)} - GRAMMAR_WORDS
     for concept in CONCEPTS:
         if wanted & concept.phrases.keys():
@@ -155,7 +160,7 @@ def _find_wanted_words(question: str) -> set[str]:
     return set(map(make_singular, wanted))
 
 
-def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
+def _list_candidate_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     labels = {
         "".join([*(token.norm for token in tokens[first : last - 1]), end])
         for first in range(len(tokens))
@@ -166,12 +171,12 @@ def _find_labels(tokens: Sequence[QuestionToken]) -> list[str]:
     return sorted(label for label in labels if len(label) <= LONGEST_LABEL)
 
 
-def load_known_table(table: Table) -> KnownTable:
+def load_stored_table(table: Table) -> LoadedTable:
     found = Table.objects.annotate(edition=RawSQL("retrieval_table.xmin::text", [])).get(pk=table.pk)
-    return _load_table(found, found.edition, ())
+    return _load_table_contents(found, found.edition, ())
 
 
-def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable:
+def _load_table_contents(table: Table, edition: str, labels: Sequence[str]) -> LoadedTable:
     known = _kept.get((table.pk, edition))
     if known is not None:
         return known
@@ -180,16 +185,16 @@ def _load_table(table: Table, edition: str, labels: Sequence[str]) -> KnownTable
     if table.row_count > _MOST_ROWS_READ:
         chosen = "(ordinal < 100 OR labels && %s::text[])"
         named = tuple(_read_rows(table, columns, None, chosen, [list(labels)], _MOST_ROWS_NAMED))
-        read_rows = functools.partial(_read_long_table, table, columns)
-        return KnownTable(*place, table.caption, columns, table.row_count, read_rows, named, is_long=True)
+        read_rows = functools.partial(_read_rows_in_pages, table, columns)
+        return LoadedTable(*place, table.caption, columns, table.row_count, read_rows, named, is_long=True)
     rows = tuple(_read_rows(table, columns))
-    known = KnownTable(*place, table.caption, columns, table.row_count, lambda _columns: rows, rows)
+    known = LoadedTable(*place, table.caption, columns, table.row_count, lambda _columns: rows, rows)
     if table.row_count <= _MOST_ROWS_KEPT:
         _kept.put((table.pk, edition), known)
     return known
 
 
-def _read_long_table(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[KnownRow]:
+def _read_rows_in_pages(table: Table, columns: Sequence[Column], wanted: Iterable[int]) -> Iterator[LoadedRow]:
     needed = sorted({0, 1, *wanted})
     for first in range(0, table.row_count, _ROWS_OF_PAGE):
         page = [first, first + _ROWS_OF_PAGE]
@@ -210,7 +215,7 @@ def _read_rows(
     chosen: str = "TRUE",
     parameters: Sequence[object] = (),
     most: int = _MOST_ROWS_READ,
-) -> Iterator[KnownRow]:
+) -> Iterator[LoadedRow]:
     selected = {"values": '"values"', "cells": "cells"}
     if needed is not None:
         selected = {
@@ -225,4 +230,4 @@ def _read_rows(
             if value is None and start < end and columns[at].kind != "text":
                 text = text or DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
                 values[at] = strip_cell(text[start:end])
-        yield KnownRow(ordinal, tuple(values))
+        yield LoadedRow(ordinal, tuple(values))

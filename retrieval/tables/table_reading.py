@@ -148,7 +148,7 @@ def has_decimal_commas(cells: Iterable[str]) -> bool:
     return has_commas and not any(_DECIMAL_POINT.fullmatch(cell) for cell in seen)
 
 
-def infer_column(
+def infer_column_kind(
     name: str, cells: Sequence[str], *, decimal_commas: bool = False
 ) -> tuple[Column, Sequence[CellValue]]:
     """Return a column with its kind (such as number), and the values of its cells.
@@ -219,7 +219,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTable:
+class ParsedTable:
     start: int
     end: int
     caption: str
@@ -227,7 +227,7 @@ class ReadTable:
     rows: tuple[Row, ...]
 
 
-def read_tables(extracted: ExtractedText) -> list[ReadTable]:
+def read_tables(extracted: ExtractedText) -> list[ParsedTable]:
     """Return the tables that the extractor found or, if it found none, the text's tables of lines with pipes."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
@@ -254,9 +254,9 @@ def find_pipe_tables(text: str) -> Iterator[TableGrid]:
         if opening:
             mark = opening[1]
             fence = mark if not fence else "" if mark.startswith(fence) else fence
-        elif not fence and at + 1 < len(lines) and "|" in lines[at] and _is_rule(lines[at + 1]):
-            header = _cut_row(lines[at], starts[at])
-            if len(header.cells) == len(_cut_row(lines[at + 1], 0).cells):
+        elif not fence and at + 1 < len(lines) and "|" in lines[at] and _is_delimiter_row(lines[at + 1]):
+            header = _parse_table_row(lines[at], starts[at])
+            if len(header.cells) == len(_parse_table_row(lines[at + 1], 0).cells):
                 end = at + 2
                 while end < len(lines) and "|" in lines[end]:
                     end += 1
@@ -274,19 +274,19 @@ def _build_grid(
     )
     rows = []
     for line in range(at + 2, end):
-        row = _cut_row(lines[line], starts[line])
-        if not _is_rule(lines[line]) and any(start < stop for start, stop in row.cells):
+        row = _parse_table_row(lines[line], starts[line])
+        if not _is_delimiter_row(lines[line]) and any(start < stop for start, stop in row.cells):
             padding = ((row.end, row.end),) * (len(names) - len(row.cells))
             rows.append(TableGridRow(row.start, row.end, (*row.cells, *padding)[: len(names)]))
     return TableGrid(header.start, rows[-1].end if rows else header.end, names, tuple(rows))
 
 
-def _is_rule(line: str) -> bool:
+def _is_delimiter_row(line: str) -> bool:
     cells = line.strip().strip("|").split("|")
     return "-" in line and all(_RULE_CELL.fullmatch(cell) for cell in cells)
 
 
-def _cut_row(line: str, offset: int) -> TableGridRow:
+def _parse_table_row(line: str, offset: int) -> TableGridRow:
     stripped = line.strip()
     begin = len(line) - len(line.lstrip())
     bounds = [match.start() for match in _UNESCAPED_PIPE.finditer(stripped)]
@@ -316,11 +316,12 @@ def strip_cell(text: str) -> str:
     return " ".join(_MARKUP.sub(lambda match: match[1] or "", text).replace(r"\|", "|").split())
 
 
-def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
+def _infer_grid(text: str, grid: TableGrid, caption: str) -> ParsedTable:
     texts = [[strip_cell(text[start:end]) for start, end in row.cells] for row in grid.rows]
     commas = not grid.has_decimal_points and has_decimal_commas(cell for row in texts for cell in row)
     typed = [
-        infer_column(name, [row[at] for row in texts], decimal_commas=commas) for at, name in enumerate(grid.header)
+        infer_column_kind(name, [row[at] for row in texts], decimal_commas=commas)
+        for at, name in enumerate(grid.header)
     ]
     columns = tuple(replace(column, name=strip_title(column.name) or column.name) for column, _ in typed)
     text_columns = [at for at, column in enumerate(columns) if column.kind == "text"]
@@ -336,7 +337,7 @@ def _infer_grid(text: str, grid: TableGrid, caption: str) -> ReadTable:
         )
         for number, row in enumerate(grid.rows)
     )
-    return ReadTable(grid.start, grid.end, caption, columns, rows)
+    return ParsedTable(grid.start, grid.end, caption, columns, rows)
 
 
 def _make_labels(cells: Iterator[str]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Block(NamedTuple):
     section_end: int
     lead_in: tuple[int, int] | None = None
 
-    def moved(self, by: int) -> Block:
+    def copy_shifted(self, by: int) -> Block:
         return Block(
             self.start + by,
             self.end + by,
@@ -55,7 +55,7 @@ _KIND_OF = {kind.value[0]: kind for kind in BlockKind}
 
 def read_stored_blocks(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Block, ...]:
     return tuple(
-        Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).moved(origin)
+        Block(start, end, _KIND_OF[letter], heading, section_end, tuple(lead_in) or None).copy_shifted(origin)
         for start, end, letter, heading, section_end, *lead_in in rows
     )
 
@@ -73,7 +73,7 @@ def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, i
         after = first
         while after < len(blocks) and blocks[after].start < end:
             after += 1
-        near = [block.moved(-start) for block in blocks[first:after]]
+        near = [block.copy_shifted(-start) for block in blocks[first:after]]
         found.append(
             [
                 [each.start, each.end, each.kind.value[0], each.heading_start, each.section_end, *(each.lead_in or ())]

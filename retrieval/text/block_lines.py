@@ -39,7 +39,7 @@ BULLET = -1
 def read_item(body: str) -> int | None:
     bullet = _BULLET.match(body)
     if bullet:
-        return None if is_rule(body) else BULLET
+        return None if is_horizontal_rule(body) else BULLET
     number = _NUMBER.match(body)
     if not number:
         return None
@@ -48,7 +48,7 @@ def read_item(body: str) -> int | None:
     return int(digits) if digits else ord(letter) - ord("a") + 1
 
 
-def is_rule(body: str) -> bool:
+def is_horizontal_rule(body: str) -> bool:
     marks = body.replace(" ", "")
     return len(marks) >= 3 and marks[0] in "-*_=^#+" and marks == marks[0] * len(marks)
 
@@ -69,7 +69,7 @@ def is_delimiter(body: str) -> bool:
 def is_hidden(body: str) -> bool:
     """Return whether the line has no words to show, such as a rule, tags or images."""
     return (
-        is_rule(body)
+        is_horizontal_rule(body)
         or (body.startswith(("{%", "{{", "{#")) and body.endswith(("%}", "}}", "#}")))
         or (body[0] == "<" and len(body) <= 2_000 and _TAGS.fullmatch(body) is not None)
         or (body[0] == "[" and _LINK_TARGET.match(body) is not None)

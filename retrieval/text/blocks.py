@@ -17,7 +17,7 @@ from retrieval.text.block_lines import (
     closes_fence,
     is_delimiter,
     is_hidden,
-    is_rule,
+    is_horizontal_rule,
     opens_admonition,
     opens_fence,
     read_field,
@@ -47,7 +47,7 @@ def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
     starts = [start for start, _ in ordered]
-    drafts = _find_code(text, starts) if is_code else _find_drafts(text, ordered)
+    drafts = _find_code(text, starts) if is_code else _find_block_drafts(text, ordered)
     blocks = []
     for start, end, kind, lead_in in islice(drafts, MOST_BLOCKS):
         number = bisect_right(starts, start)
@@ -66,7 +66,7 @@ def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
             yield max(start, text.rfind("\n", start, first) + 1), last, BlockKind.CODE, None
 
 
-def _find_drafts(text: str, headings: Headings) -> Iterator[_Found]:
+def _find_block_drafts(text: str, headings: Headings) -> Iterator[_Found]:
     starts = [start for start, _ in headings]
     for begin, end in _cut_text(text, starts):
         stretch = text[begin:end]
@@ -136,7 +136,7 @@ class Scanner:
         body = self._lines[at].body
         if body.startswith("<table") and (table_end := self._find_table_end(at)):
             return self._add_block(BlockKind.TABLE, at, table_end)
-        end = self._skip(at)
+        end = self._skip_hidden_lines(at)
         if end > at:
             return end
         if fence := opens_fence(body):
@@ -216,7 +216,10 @@ class Scanner:
                     break
                 item_lines.append(below)
                 end = below + 1
-            elif not (is_rule(line.body) or opens_admonition(line.body)) and (skipped := self._skip(below)) > below:
+            elif (
+                not (is_horizontal_rule(line.body) or opens_admonition(line.body))
+                and (skipped := self._skip_hidden_lines(below)) > below
+            ):
                 below = skipped
                 continue
             elif line.indent >= base + 2 or not is_apart:
@@ -246,7 +249,7 @@ class Scanner:
         line = self._lines[at]
         return line.role == LineRole.TEXT and line.section == self._lines[above].section
 
-    def _skip(self, at: int) -> int:
+    def _skip_hidden_lines(self, at: int) -> int:
         line = self._lines[at]
         if line.body.startswith("<!--"):
             end = at
@@ -321,7 +324,7 @@ _LONGEST_BETWEEN_STEPS = 1_500
 
 def join_blocks(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
     drafts = _join_titles(text, drafts)
-    drafts = _join_steps(text, drafts)
+    drafts = _join_step_blocks(text, drafts)
     drafts = _attach_lead_ins(text, drafts)
     return _join_questions(text, titles, drafts)
 
@@ -348,7 +351,7 @@ def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     return joined
 
 
-def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
+def _join_step_blocks(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     joined: list[BlockDraft] = []
     last_steps = 0
     for draft in drafts:
@@ -358,7 +361,7 @@ def _join_steps(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
             del joined[last_steps + 1 :]
             steps.end = draft.end
             steps.last_number, steps.is_single = draft.last_number, False
-        elif above is not None and above.section == draft.section and _belongs_to_item(text, above, draft):
+        elif above is not None and above.section == draft.section and _belongs_to_list_item(text, above, draft):
             above.end = draft.end
         else:
             joined.append(draft)
@@ -381,12 +384,12 @@ def _continues_steps(steps: BlockDraft, draft: BlockDraft) -> bool:
     )
 
 
-def _belongs_to_item(text: str, above: BlockDraft, draft: BlockDraft) -> bool:
+def _belongs_to_list_item(text: str, above: BlockDraft, draft: BlockDraft) -> bool:
     inner = (BlockKind.CODE, BlockKind.TABLE, BlockKind.LIST) if above.kind == BlockKind.STEPS else (BlockKind.CODE,)
-    return above.kind in (BlockKind.STEPS, BlockKind.LIST) and draft.kind in inner and _announces(text, above)
+    return above.kind in (BlockKind.STEPS, BlockKind.LIST) and draft.kind in inner and _ends_with_colon(text, above)
 
 
-def _announces(text: str, draft: BlockDraft) -> bool:
+def _ends_with_colon(text: str, draft: BlockDraft) -> bool:
     return text[max(draft.start, draft.end - 20) : draft.end].rstrip("*_` ").endswith((":", "："))
 
 

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from retrieval.text.extracted import ExtractedText, Section, Span, find_sections_above
-from retrieval.text.sentences import Break, split_sentences
+from retrieval.text.sentences import SentenceBreak, split_sentences
 
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -30,18 +30,18 @@ def drop_repeated_title(title: str, heading_path: tuple[str, ...]) -> tuple[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PassageUnit:
     """A sentence, a block, or a part of a block, which stays in one passage. ``cost`` is its number of tokens."""
 
     start: int
     end: int
     cost: int
-    best_cut: Break
+    best_cut: SentenceBreak
     is_prose: bool
 
 
-def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, Break]]:
-    """Split a unit that has more than ``limit`` tokens. Yield start and end of each part, and the Break before it.
+def divide_unit(text: str, unit: PassageUnit, limit: int, *, by_line: bool) -> Iterator[tuple[int, int, SentenceBreak]]:
+    """Split a unit that has more than ``limit`` tokens. Yield start and end of each part, and the break before it.
 
     If ``by_line``, a unit with several lines is split into its lines, whatever their length.
     """
@@ -50,7 +50,7 @@ def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator
         for line in text[unit.start : unit.end].split("\n"):
             if line.strip():
                 yield at, at + len(line.rstrip()), cut
-            cut = Break.SENTENCE if line.strip() else Break.PARAGRAPH
+            cut = SentenceBreak.SENTENCE if line.strip() else SentenceBreak.PARAGRAPH
             at += len(line) + 1
         return
     size = max(1, int((unit.end - unit.start) * limit / unit.cost * 0.9))
@@ -61,7 +61,7 @@ def divide_unit(text: str, unit: Unit, limit: int, *, by_line: bool) -> Iterator
         if stretch.strip():
             start = at + len(stretch) - len(stretch.lstrip())
             yield start, at + len(stretch.rstrip()), cut
-            cut = Break.NONE
+            cut = SentenceBreak.NONE
         at = end
 
 
@@ -80,7 +80,7 @@ OVERLAP = 0.2
 """At most this share of a passage repeats whole sentences from the end of the passage before, in the same section."""
 
 
-def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
+def pack_units(units: list[PassageUnit], limit: int) -> Iterator[tuple[int, int]]:
     """Join neighbouring pieces to passages of similar sizes within ``limit``. Yield their ranges, which may overlap."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
@@ -109,7 +109,7 @@ def pack_units(units: list[Unit], limit: int) -> Iterator[tuple[int, int]]:
             left += units[first].cost
 
 
-def _find_best_stop(units: list[Unit], earliest: int, stop: int, used: int) -> int:
+def _find_best_stop(units: list[PassageUnit], earliest: int, stop: int, used: int) -> int:
     best, left = stop, used
     for at in range(stop, earliest - 1, -1):
         if left * 3 < used * 2:
@@ -151,21 +151,21 @@ class TextChunk:
 
 
 @dataclass(slots=True)
-class _Group:
+class _RegionGroup:
     """Neighbouring regions (texts between two headings) that are split into passages together.
 
     If ``leads`` is true, the group is only a heading or a short text, which belongs to the next region.
     """
 
     path: tuple[str, ...]
-    units: list[Unit]
+    units: list[PassageUnit]
     leads: bool
 
     @property
     def cost(self) -> int:
         return sum(unit.cost for unit in self.units)
 
-    def join(self, other: _Group, path: tuple[str, ...], *, leads: bool) -> None:
+    def join(self, other: _RegionGroup, path: tuple[str, ...], *, leads: bool) -> None:
         self.path, self.leads = path, leads
         self.units += other.units
 
@@ -187,7 +187,7 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
     if extracted.holds_records:
         groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
-    _split_large(text, groups, limits, cost_of)
+    _split_large_units(text, groups, limits, cost_of)
     for group in groups:
         stretches.extend((start, end, group.path) for start, end in pack_units(group.units, limits[group.path]))
     stretches = _enforce_limits(text, stretches, limits, cost_of)
@@ -233,7 +233,7 @@ class _Budgets(dict[tuple[str, ...], int]):
         self.budget = budget
 
 
-def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group]:
+def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_RegionGroup]:
     text, sections = extracted.text, extracted.sections
     paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
     open_sections: list[Section] = []
@@ -255,7 +255,9 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
         regions.append((path, leads, list(_cut_region(text, start, end, path, spans))))
     costs = iter(cost_of([text[start:end] for _, _, pieces in regions for start, end, _, _ in pieces]))
     return [
-        _Group(path, [Unit(start, end, next(costs), cut, prose) for start, end, cut, prose in pieces], leads)
+        _RegionGroup(
+            path, [PassageUnit(start, end, next(costs), cut, prose) for start, end, cut, prose in pieces], leads
+        )
         for path, leads, pieces in regions
         if pieces
     ]
@@ -263,33 +265,37 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Group
 
 def _cut_region(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
-) -> Iterator[tuple[int, int, Break, bool]]:
-    """Yield each block and sentence of a region: start, end, the Break before it, and whether it is prose."""
+) -> Iterator[tuple[int, int, SentenceBreak, bool]]:
+    """Yield each block and sentence of a region: start, end, the break before it, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
         at += len(text[start:line_end].rstrip())
     introduces = at > start
     if introduces:
-        yield start, at, Break.PARAGRAPH, True
+        yield start, at, SentenceBreak.PARAGRAPH, True
     for span in spans:
         start, end = max(span.start, at), min(span.end, stop)
         for piece in split_sentences(text, at, start):
-            yield (*piece[:2], Break.NONE if introduces and piece[2] is Break.SENTENCE else piece[2], True)
+            yield (
+                *piece[:2],
+                SentenceBreak.NONE if introduces and piece[2] is SentenceBreak.SENTENCE else piece[2],
+                True,
+            )
             introduces = text[piece[1] - 1] == ":"
         while start < end and text[start] == "\n":
             start += 1
         block = text[start:end].rstrip()
         if block.strip():
-            yield start, start + len(block), Break.NONE if introduces else Break.PARAGRAPH, False
+            yield start, start + len(block), SentenceBreak.NONE if introduces else SentenceBreak.PARAGRAPH, False
             introduces = False
         at = max(at, end)
     for piece in split_sentences(text, at, stop):
         yield (*piece, True)
 
 
-def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: bool) -> list[_Group]:
-    groups: list[_Group] = []
+def _group_regions(sections: list[_RegionGroup], limits: _Budgets, *, joins_small: bool) -> list[_RegionGroup]:
+    groups: list[_RegionGroup] = []
     for group in sections:
         last = groups[-1] if groups else None
         if last is None:
@@ -299,7 +305,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
         elif (
             joins_small
             and (last.leads or not group.leads)
-            and (shared := _find_shared_path(last, group, limits)) is not None
+            and (shared := _find_shared_heading_path(last, group, limits)) is not None
         ):
             last.join(group, shared, leads=False)
         else:
@@ -307,7 +313,7 @@ def _group_regions(sections: list[_Group], limits: _Budgets, *, joins_small: boo
     return groups
 
 
-def _separate_records(groups: list[_Group]) -> list[_Group]:
+def _separate_records(groups: list[_RegionGroup]) -> list[_RegionGroup]:
     """Return one group for each record, if the records are long enough.
 
     A vector of ten records is near to none of them, and a vector of a tiny record near to everything.
@@ -315,10 +321,10 @@ def _separate_records(groups: list[_Group]) -> list[_Group]:
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
         return groups
-    return [_Group(group.path, [unit], leads=False) for group in groups for unit in group.units]
+    return [_RegionGroup(group.path, [unit], leads=False) for group in groups for unit in group.units]
 
 
-def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[str, ...] | None:
+def _find_shared_heading_path(last: _RegionGroup, group: _RegionGroup, limits: _Budgets) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
     # Only neighbouring sections of one level are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
@@ -330,7 +336,7 @@ def _find_shared_path(last: _Group, group: _Group, limits: _Budgets) -> tuple[st
     return shared
 
 
-def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: CountTokens) -> None:
+def _split_large_units(text: str, groups: list[_RegionGroup], limits: _Budgets, cost_of: CountTokens) -> None:
     by_line = True
     while True:
         found = [
@@ -344,7 +350,7 @@ def _split_large(text: str, groups: list[_Group], limits: _Budgets, cost_of: Cou
         cuts = [list(divide_unit(text, unit, limits[group.path], by_line=by_line)) for group, unit in found]
         costs = iter(cost_of([text[start:end] for pieces in cuts for start, end, _ in pieces]))
         replaced = {
-            (unit.start, unit.end): [Unit(start, end, next(costs), cut, False) for start, end, cut in pieces]
+            (unit.start, unit.end): [PassageUnit(start, end, next(costs), cut, False) for start, end, cut in pieces]
             for (_, unit), pieces in zip(found, cuts, strict=True)
         }
         for group in groups:
@@ -371,7 +377,7 @@ def _enforce_limits(
         halved = []
         for at, (start, end, path) in enumerate(stretches):
             if at in over:
-                unit = Unit(start, end, costs[at], Break.NONE, False)
+                unit = PassageUnit(start, end, costs[at], SentenceBreak.NONE, False)
                 halved += [
                     (begin, stop, path) for begin, stop, _ in divide_unit(text, unit, limits[path], by_line=False)
                 ]

@@ -153,7 +153,7 @@ class MemberFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutParts:
     """Parts of a file that are missing in its text. ``names`` has the names of the first ten parts."""
 
     kind: str
@@ -184,7 +184,7 @@ class ExtractedText:
     tables: Sequence[TableGrid] = ()
     unread_pages: Sequence[int] = ()
     members: Sequence[MemberFile] = ()
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutParts] = ()
 
     def page_at(self, offset: int) -> int | None:
         """Return the number of the page that contains ``offset``, or of the page before it; None without pages."""
@@ -193,13 +193,13 @@ class ExtractedText:
         return self.pages[max(0, bisect_right(self.pages, offset, key=lambda page: page.start) - 1)].number
 
 
-def leave_out(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOut, ...]:
+def describe_left_out_parts(kind: str, names: Sequence[str], count: int = 0) -> tuple[LeftOutParts, ...]:
     """Return a description of parts of a file that are missing in its text; empty if no parts are missing.
 
     ``count`` is the number of parts, if not all of them are in ``names``.
     """
     total = count or len(names)
-    return (LeftOut(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
+    return (LeftOutParts(kind, tuple(names[:MOST_NAMED]), total),) if total else ()
 
 
 @dataclass(frozen=True, slots=True)

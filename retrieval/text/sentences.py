@@ -7,7 +7,7 @@ from enum import IntEnum
 from retrieval.text.word_lists import fill_in
 
 
-class Break(IntEnum):
+class SentenceBreak(IntEnum):
     """The kind of border before a sentence. The chunker splits a text at a border with the highest value."""
 
     NONE = 0
@@ -30,12 +30,12 @@ _ABBREVIATION = re.compile(
 )
 
 
-def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, Break]]:
-    """Yield each sentence, list item and paragraph of ``text[start:end]``: start, end, and the Break before it.
+def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int, SentenceBreak]]:
+    """Yield each sentence, list item and paragraph of ``text[start:end]``: start, end, and the break before it.
 
     Together they contain every character except white space.
     """
-    begin, kind = start, Break.PARAGRAPH
+    begin, kind = start, SentenceBreak.PARAGRAPH
     glued = {match.end() for match in _GLUED.finditer(text, start, end)}
     for match in _BOUNDARY.finditer(text, start, end):
         cut = match.start() if match["space"] is None else match.start("space")
@@ -46,8 +46,8 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int,
         first, last = strip_range(text, begin, cut)
         if first < last:
             yield first, last, kind
-            kind = Break.NONE
-        kind = max(kind, Break.PARAGRAPH if match["paragraph"] is not None else Break.SENTENCE)
+            kind = SentenceBreak.NONE
+        kind = max(kind, SentenceBreak.PARAGRAPH if match["paragraph"] is not None else SentenceBreak.SENTENCE)
         begin = match.end()
     first, last = strip_range(text, begin, end)
     if first < last:

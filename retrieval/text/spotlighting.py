@@ -14,7 +14,7 @@ from itertools import pairwise
 from retrieval.text.sentences import split_sentences
 
 
-def make_mark(texts: Iterable[str]) -> str:
+def make_spotlight_mark(texts: Iterable[str]) -> str:
     written = "\n".join(texts)
     while (mark := f"^{secrets.token_hex(2)}^") in written:
         pass

@@ -63,7 +63,7 @@ def add_identifier_parts(text: str) -> str:
 
     For example, ``MX-9920-W`` becomes *mx9920w mx 9920 w*.
     """
-    return _rewrite(text, lambda whole, parts: [*whole, *parts])
+    return _expand_words(text, lambda whole, parts: [*whole, *parts])
 
 
 def make_document_terms(text: str) -> str:
@@ -79,8 +79,8 @@ def list_spellings(phrase: str) -> list[str]:
     """
     ways = [
         add_identifier_parts(phrase),
-        _rewrite(phrase, lambda whole, parts: list(whole or parts)),
-        _HYPHEN.sub(" ", _rewrite(phrase, lambda _, parts: list(parts))),
+        _expand_words(phrase, lambda whole, parts: list(whole or parts)),
+        _HYPHEN.sub(" ", _expand_words(phrase, lambda _, parts: list(parts))),
     ]
     return list(dict.fromkeys(" ".join(way.split()) for way in ways))
 
@@ -107,18 +107,18 @@ def compute_inverse_document_frequency(document_frequency: int, documents: int) 
     return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
 
 
-_Spell = Callable[[Sequence[str], Sequence[str]], list[str]]
+_ChooseWords = Callable[[Sequence[str], Sequence[str]], list[str]]
 """Takes an identifier as one word (empty if too long) and its parts, and returns the words to index."""
 
 
-def _rewrite(text: str, spell: _Spell) -> str:
-    text = _SPECIAL.sub(_expand_special, spell_out_symbols(text))
-    text = _DIMENSIONS.sub(lambda match: f"{_expand_dimensions(match.group(), spell)} ", text)
+def _expand_words(text: str, choose_words: _ChooseWords) -> str:
+    text = _SPECIAL.sub(_spell_out_language_name, spell_out_symbols(text))
+    text = _DIMENSIONS.sub(lambda match: f"{_expand_dimensions(match.group(), choose_words)} ", text)
     text = _MEASURE.sub(r"\1 \2", text)
-    text = _JOINED.sub(lambda match: _expand_joined(match.group(), spell), text)
+    text = _JOINED.sub(lambda match: _expand_compound_token(match.group(), choose_words), text)
 
     def expand_camel(match: re.Match[str]) -> str:
-        return " ".join(spell([match[0].lower()], _split_camel(match[0])))
+        return " ".join(choose_words([match[0].lower()], _split_camel(match[0])))
 
     return _CAMEL_WORD.sub(expand_camel, _MISLEADING.sub(" ", text))
 
@@ -128,11 +128,11 @@ def spell_out_symbols(text: str) -> str:
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)
-        text = _PAIRED.sub(lambda run: f" {' '.join(split_into_pairs(run.group()))} ", text)
+        text = _PAIRED.sub(lambda run: f" {' '.join(split_into_character_pairs(run.group()))} ", text)
     return _VERSION.sub("", text)
 
 
-def split_into_pairs(run: str) -> list[str]:
+def split_into_character_pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
@@ -141,19 +141,19 @@ def _name_symbol(match: re.Match[str]) -> str:
     return " " if symbol in _BULLETS else f" {SYMBOL_TERM}{ord(symbol):x} "
 
 
-def _expand_dimensions(measures: str, spell: _Spell) -> str:
+def _expand_dimensions(measures: str, choose_words: _ChooseWords) -> str:
     parts = [part.strip().lower() for part in re.split("[xX×]", measures)]
-    return " ".join(spell([re.sub("[.,]", "", "x".join(parts))], parts))
+    return " ".join(choose_words([re.sub("[.,]", "", "x".join(parts))], parts))
 
 
-def _expand_special(match: re.Match[str]) -> str:
+def _spell_out_language_name(match: re.Match[str]) -> str:
     plus, sharp, _dot = match.groups()
     if plus:
         return " cplusplus "
     return f" {sharp.lower()}sharp " if sharp else " dotnet "
 
 
-def _expand_joined(token: str, spell: _Spell) -> str:
+def _expand_compound_token(token: str, choose_words: _ChooseWords) -> str:
     parts = _PARTS.findall(token)
     separators = set(_SEPARATORS.findall(token))
     if separators <= {"'"}:
@@ -169,17 +169,17 @@ def _expand_joined(token: str, spell: _Spell) -> str:
         return " ".join(words)  # The token is two words, as in and/or.
     names = _BETWEEN_NAMES.split(token)
     if len(names) > 1:
-        words = [word for name in names for word in _expand_name(name, spell).split()]
+        words = [word for name in names for word in _expand_identifier(name, choose_words).split()]
     whole = "".join(parts).lower()
-    return " ".join(spell([whole] if len(whole) <= LONGEST_WHOLE else [], words))
+    return " ".join(choose_words([whole] if len(whole) <= LONGEST_WHOLE else [], words))
 
 
-def _expand_name(name: str, spell: _Spell) -> str:
+def _expand_identifier(name: str, choose_words: _ChooseWords) -> str:
     parts = _PARTS.findall(name)
     if len(parts) > 1:
-        return _expand_joined(name, spell)
+        return _expand_compound_token(name, choose_words)
     words = [word for part in parts for word in _split_camel(part)]
-    return " ".join(spell(["".join(words)], words) if len(words) > 1 else words)
+    return " ".join(choose_words(["".join(words)], words) if len(words) > 1 else words)
 
 
 def _split_camel(word: str) -> list[str]:

@@ -30,26 +30,26 @@ SHARED, COMPLETE = "any", "en"
 _SET = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
-class UnknownWords(ValueError):
+class ImproperWordList(ValueError):
     """An error: a language's file has a key that no code reads, or a pattern names a set of words that is missing."""
 
 
 @functools.cache
 def read_files() -> dict[str, dict[str, Any]]:
-    """Return the content of each file by its name, in alphabetical order. Raises: UnknownWords."""
+    """Return the content of each file by its name, in alphabetical order. Raises: ImproperWordList."""
     files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
     for code, sections in files.items():
-        if code != SHARED and (unknown := sorted(find_unknown(sections, files[COMPLETE]))):
-            raise UnknownWords(f"{code}.toml has keys that {COMPLETE}.toml lacks: {', '.join(unknown)}")
+        if code != SHARED and (unknown := sorted(find_unknown_keys(sections, files[COMPLETE]))):
+            raise ImproperWordList(f"{code}.toml has keys that {COMPLETE}.toml lacks: {', '.join(unknown)}")
     return files
 
 
-def find_unknown(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+def find_unknown_keys(sections: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
     for name, value in sections.items():
         if name not in known:
             yield name
         elif isinstance(value, Mapping):
-            yield from (f"{name}.{inner}" for inner in find_unknown(value, known[name]))
+            yield from (f"{name}.{inner}" for inner in find_unknown_keys(value, known[name]))
 
 
 @functools.cache
@@ -84,7 +84,7 @@ def read_patterns(section: str, rule: str) -> list[str]:
 def fill_in(pattern: str, section: str, code: str = SHARED) -> str:
     """Replace each <name> in a pattern by the alternatives in the set of words with this name.
 
-    Raises: UnknownWords if no language has the set.
+    Raises: ImproperWordList if no language has the set.
     """
     return _SET.sub(lambda name: f"(?:{_join_alternatives(section, name[1], code)})", pattern)
 
@@ -94,5 +94,5 @@ def _join_alternatives(section: str, name: str, code: str) -> str:
     own = sets.get(code, {})
     found = [own[name]] if name in own else [words[name] for words in sets.values() if name in words]
     if not found:
-        raise UnknownWords(f"{section} has no set named {name}")
+        raise ImproperWordList(f"{section} has no set named {name}")
     return "|".join(filter(None, found))

@@ -17,12 +17,12 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class MetadataFact:
     label: str
     text: str
 
 
-def list_facts(document: Document) -> list[Fact]:
+def list_metadata_facts(document: Document) -> list[MetadataFact]:
     """Return the values to show of a document's metadata, in the order of its collection's filters.
 
     Fields that every document has are left out.
@@ -30,7 +30,7 @@ def list_facts(document: Document) -> list[Fact]:
     # A draft's working copy uses the filters of its collection.
     within = Q(collection=document.collection_id) | Q(collection__drafts__working_copy=document.collection_id)
     marked = MarkedFilter.objects.filter(within).exclude(field__in=BUILT_IN_FILTERS).order_by("position", "pk")
-    facts = (Fact(each.name, _format_fact(document.metadata.get(each.field), each.kind)) for each in marked)
+    facts = (MetadataFact(each.name, _format_fact(document.metadata.get(each.field), each.kind)) for each in marked)
     return [fact for fact in facts if fact.text]
 
 

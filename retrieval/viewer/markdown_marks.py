@@ -2,8 +2,8 @@
 
 Marks are inserted between the parser's tokens, so a mark changes nothing else, and cannot be imitated by a document.
 
-    markdown.use(mark_ranges)
-    render(markdown, text, [Mark(120, 180, id="passage")])
+    markdown.use(enable_range_marks)
+    render(markdown, text, [MarkedRange(120, 180, id="passage")])
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkedRange:
     """A range ``source[start:end]`` of a Markdown text, which is shown in ``mark`` elements with these attributes.
 
     Each block in the range has its own element. The first has the ``id``.
@@ -49,25 +49,25 @@ class Mark:
 
 
 def render_with_marks(
-    markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any] | None = None
+    markdown: MarkdownIt, text: str, marks: Sequence[MarkedRange], env: MutableMapping[str, Any] | None = None
 ) -> str:
     """Return ``text`` as HTML with ``marks``. If marks overlap, earlier ones enclose later ones.
 
-    Raises: ValueError if the parser ``markdown`` lacks the plugin :func:`mark_ranges`.
+    Raises: ValueError if the parser ``markdown`` lacks the plugin :func:`enable_range_marks`.
     """
     env = {} if env is None else env
     return str(markdown.renderer.render(parse(markdown, text, marks, env), markdown.options, env))
 
 
-def parse(markdown: MarkdownIt, text: str, marks: Sequence[Mark], env: MutableMapping[str, Any]) -> list[Token]:
-    env[_MARKS] = _Marks([_fit_mark(mark, text) for mark in marks])
+def parse(markdown: MarkdownIt, text: str, marks: Sequence[MarkedRange], env: MutableMapping[str, Any]) -> list[Token]:
+    env[_MARKS] = _Marks([_normalise_mark(mark, text) for mark in marks])
     tokens = markdown.parse(text, env)
     if env.pop(_MARKS, None) is not None:
-        raise ValueError("This MarkdownIt does not use mark_ranges.")
+        raise ValueError("This MarkdownIt does not use enable_range_marks.")
     return tokens
 
 
-def mark_ranges(markdown: MarkdownIt) -> None:
+def enable_range_marks(markdown: MarkdownIt) -> None:
     markdown.core.ruler.at("inline", _parse_inlines)
     renderer = markdown.renderer
     assert isinstance(renderer, RendererHTML)
@@ -76,7 +76,7 @@ def mark_ranges(markdown: MarkdownIt) -> None:
 
 
 class _Marks:
-    def __init__(self, marks: Sequence[Mark]) -> None:
+    def __init__(self, marks: Sequence[MarkedRange]) -> None:
         self._marks = marks
         self._opened: set[int] = set()
 
@@ -94,7 +94,7 @@ class _Marks:
         return token
 
 
-def _fit_mark(mark: Mark, text: str) -> Mark:
+def _normalise_mark(mark: MarkedRange, text: str) -> MarkedRange:
     start, end = strip_range(text, max(mark.start, 0), min(mark.end, len(text)))
     start, end = (at - text.count("\r\n", 0, at) for at in (start, end))
     return replace(mark, start=start, end=max(start, end))
@@ -190,7 +190,7 @@ def _parse_inlines(state: StateCore) -> None:
 def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iterator[Token]:
     opened: Numbers = ()
 
-    def switch(numbers: Numbers) -> Iterator[Token]:
+    def switch_open_ranges(numbers: Numbers) -> Iterator[Token]:
         nonlocal opened
         if numbers != opened:
             yield from (Token("range_close", "mark", -1) for _number in opened)
@@ -202,17 +202,17 @@ def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iter
         if token.type == "text" and len(runs) > 1:
             done = 0
             for length, numbers in runs:
-                yield from switch(numbers)
+                yield from switch_open_ranges(numbers)
                 yield token.copy(content=token.content[done : done + length])
                 done += length
             continue
         if token.type == "code_inline" and len(runs) > 1:
-            yield from switch(())
+            yield from switch_open_ranges(())
             _mark_code(token, origins[start : end + 1], marks)
         elif runs or token.nesting or token.type == "text":
-            yield from switch(tuple(sorted({n for _, numbers in runs for n in numbers})))
+            yield from switch_open_ranges(tuple(sorted({n for _, numbers in runs for n in numbers})))
         yield token
-    yield from switch(())
+    yield from switch_open_ranges(())
 
 
 def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:

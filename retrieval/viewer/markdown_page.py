@@ -18,7 +18,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from retrieval.text.extracted import find_line_starts
-from retrieval.viewer.markdown_marks import Mark, mark_ranges, parse
+from retrieval.viewer.markdown_marks import MarkedRange, enable_range_marks, parse
 from retrieval.viewer.plain_text import PART_CHARACTERS, HtmlWriter
 
 
@@ -60,7 +60,7 @@ def build_safe_markdown(*, top_heading: int, renderer: type[SafeRenderer] = Safe
     markdown.core.ruler.push("lower_headings", lower_headings)
     markdown.core.ruler.push("align_by_class", _set_alignment_classes)
     markdown.validateLink = is_web_or_mail_address  # type: ignore[method-assign]
-    return markdown.use(mark_ranges)
+    return markdown.use(enable_range_marks)
 
 
 def is_web_or_mail_address(url: str) -> bool:
@@ -110,7 +110,9 @@ def render_document(
     body = text[body_start:]
     marks = []
     if passage and passage[1] > body_start:
-        marks = [Mark(passage[0] - body_start, passage[1] - body_start, id="" if front.has_marked else "passage")]
+        marks = [
+            MarkedRange(passage[0] - body_start, passage[1] - body_start, id="" if front.has_marked else "passage")
+        ]
     env: dict[str, object] = {_LINE_BREAKS: line_breaks}
     tokens = parse(_MARKDOWN, body, marks, env)
     starts = find_line_starts(body)

@@ -18,7 +18,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from retrieval.documents.extraction.markdown import parse_front_matter
-from retrieval.documents.formats import Layout, get_view
+from retrieval.documents.formats import ViewerLayout, get_viewer_layout
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE, find_page
 from retrieval.models import Document, DocumentText, Table, TableRow
 from retrieval.text.extracted import find_sections_above
@@ -39,7 +39,7 @@ _MARKS = re.compile(r"[*_\[\]<>&|!`~#]")
 ROWS_SHOWN = 500
 _ROWS_OF_PAGE = 2_000
 _LEAST_ROWS = 20
-_WRAPPED = (Layout.PROSE, Layout.PRINTED)
+_WRAPPED = (ViewerLayout.PROSE, ViewerLayout.PRINTED)
 
 
 class RecognitionContext(TypedDict, total=False):
@@ -49,7 +49,7 @@ class RecognitionContext(TypedDict, total=False):
     recognised: str
 
 
-class PrintedContext(RecognitionContext):
+class PagePictureContext(RecognitionContext):
     """The variables of the template for a page that is shown as a picture. ``number`` starts at 1.
 
     A ``problem`` is shown instead of the picture.
@@ -92,7 +92,7 @@ class ViewerContext(TypedDict):
     above: NotRequired[list[Heading]]
     page: NotRequired[int | None]
     first_line: NotRequired[int | None]
-    printed: NotRequired[PrintedContext]
+    printed: NotRequired[PagePictureContext]
     rendered_href: NotRequired[str]
     text_href: NotRequired[str]
     not_rendered: NotRequired[str]
@@ -109,36 +109,42 @@ def build_viewer_context(
     """
     text = served.text
     passage = plain_text.parse_passage(text, query.get("start"), query.get("end"))
-    view = get_view(document.media_type)
+    view = get_viewer_layout(document.media_type)
     sections = [Heading(start, level, title) for start, level, title in served.sections]
     context: ViewerContext = {
         "has_text": True,
         "marked": passage,
-        "is_code": view is Layout.CODE,
-        "is_slides": view is Layout.SLIDES,
-        "is_tabular": view in (Layout.RECORDS, Layout.TABLES),
+        "is_code": view is ViewerLayout.CODE,
+        "is_slides": view is ViewerLayout.SLIDES,
+        "is_tabular": view in (ViewerLayout.RECORDS, ViewerLayout.TABLES),
         "outline": _build_outline(sections, passage),
-        "look": "is-tabular" if view in (Layout.RECORDS, Layout.TABLES) else "",
+        "look": "is-tabular" if view in (ViewerLayout.RECORDS, ViewerLayout.TABLES) else "",
     }
     if passage:
         context["above"] = find_sections_above(sections, passage[0])
         context["page"] = plain_text.find_page_number(served.pages, passage[0])
-        context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is Layout.CODE else None
-    if view is Layout.PRINTED and served.pages:
+        context["first_line"] = text.count("\n", 0, passage[0]) + 1 if view is ViewerLayout.CODE else None
+    if view is ViewerLayout.PRINTED and served.pages:
         context["printed"] = _build_printed_context(document, served, passage, query.get("page"))
     if borders is not None:
         writer = HtmlWriter(text, passage)
         borders.write_text(writer, served.pages, sections)
-        look = "has-borders" if view not in (Layout.CODE, Layout.RECORDS, Layout.TABLES) else "has-borders is-tabular"
+        look = (
+            "has-borders"
+            if view not in (ViewerLayout.CODE, ViewerLayout.RECORDS, ViewerLayout.TABLES)
+            else "has-borders is-tabular"
+        )
         context = {**context, "parts": writer.parts, "look": look, "is_code": False}
-    elif view in (Layout.MARKDOWN, Layout.CONVERTED, Layout.SLIDES):
+    elif view in (ViewerLayout.MARKDOWN, ViewerLayout.CONVERTED, ViewerLayout.SLIDES):
         wants_text = query.get("view") == "text"
         context = {**context, **_build_markdown_context(document, served, passage, view, wants_text=wants_text)}
     if "parts" not in context:
         writer = HtmlWriter(plain_text.unwrap_lines(text, sections) if view in _WRAPPED else text, passage)
-        if view is Layout.CODE:
+        if view is ViewerLayout.CODE:
             plain_text.write_code(writer, _("Line {}"))
-        elif view in (Layout.TABLES, Layout.PRINTED) and write_tables(writer, document, served.pages, sections, query):
+        elif view in (ViewerLayout.TABLES, ViewerLayout.PRINTED) and write_tables(
+            writer, document, served.pages, sections, query
+        ):
             context["look"] = "is-rendered has-tables"
         else:
             write_text(writer, served.pages, sections, page_label=_("Page {}"))
@@ -181,9 +187,9 @@ def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
 
 
 def _build_markdown_context(
-    document: Document, served: DocumentText, passage: tuple[int, int] | None, view: Layout, *, wants_text: bool
+    document: Document, served: DocumentText, passage: tuple[int, int] | None, view: ViewerLayout, *, wants_text: bool
 ) -> MarkdownContext:
-    text, pages = served.text, served.pages if view is Layout.SLIDES else []
+    text, pages = served.text, served.pages if view is ViewerLayout.SLIDES else []
     jump = "#passage" if passage else ""
     context: MarkdownContext = {
         "rendered_href": _build_query(passage) + jump,
@@ -201,17 +207,17 @@ def _build_markdown_context(
 
     parts = markdown_page.render_document(
         text,
-        body_start=parse_front_matter(text)[1] if view is Layout.MARKDOWN else 0,
+        body_start=parse_front_matter(text)[1] if view is ViewerLayout.MARKDOWN else 0,
         passage=passage,
         source=document.source,
         hrefs=hrefs,
-        line_breaks=view is not Layout.MARKDOWN,
+        line_breaks=view is not ViewerLayout.MARKDOWN,
         page_starts=[start for _number, start, _end in pages],
     )
     # The passage is text that is not shown, such as the address of a link.
     if passage and not any("<mark" in part for part in parts):
         return context | {"not_rendered": _("The passage is not visible in the laid-out document; this is its text.")}
-    if view is not Layout.SLIDES:
+    if view is not ViewerLayout.SLIDES:
         return context | {"parts": parts, "look": "is-rendered"}
     numbers = [number for number, start, end in pages if text[start:end].strip()]
     label = escape(_("Slide {}"))
@@ -255,10 +261,10 @@ def _write_between(
 
 def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], limit: int) -> None:
     number = _read_number(query.get("rows"))
-    stretch = max(0, number - 1) if number is not None else 0
+    page_index = max(0, number - 1) if number is not None else 0
     if number is None and writer.is_partly_in_passage(table.start, table.end):
-        stretch = table.rows.filter(end__lte=writer.passage[0]).count() // limit
-    first = min(stretch * limit, max(0, table.row_count - 1) // limit * limit)
+        page_index = table.rows.filter(end__lte=writer.passage[0]).count() // limit
+    first = min(page_index * limit, max(0, table.row_count - 1) // limit * limit)
     rows = list(table.rows.order_by("ordinal")[first : first + limit])
     last = first + len(rows)
     is_paged = len(rows) < table.row_count
@@ -276,12 +282,12 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
     if is_paged:
         passage = writer.passage if any(writer.passage) else None
 
-        def address(stretch: int) -> str:
-            return f"{_build_query(passage, table=table.ordinal, rows=stretch + 1)}#table-{table.pk}"
+        def build_pager_address(page_index: int) -> str:
+            return f"{_build_query(passage, table=table.ordinal, rows=page_index + 1)}#table-{table.pk}"
 
         context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
-        context["previous"] = address(first // limit - 1) if first else ""
-        context["next"] = address(first // limit + 1) if last < table.row_count else ""
+        context["previous"] = build_pager_address(first // limit - 1) if first else ""
+        context["next"] = build_pager_address(first // limit + 1) if last < table.row_count else ""
         writer.html(render_to_string("retrieval/_table_pages.html", context))
 
 
@@ -306,12 +312,12 @@ def _read_number(words: str | None) -> int | None:
 
 def _build_printed_context(
     document: Document, served: DocumentText, passage: tuple[int, int] | None, wanted: str | None
-) -> PrintedContext:
+) -> PagePictureContext:
     pages = {number: (start, end) for number, start, end in served.pages}
     number = plain_text.find_page_number(served.pages, passage[0]) if passage else None
     asked = _read_number(wanted)
     number = (asked if asked in pages else number) or next(iter(pages))
-    printed: PrintedContext = {
+    printed: PagePictureContext = {
         "number": number,
         "count": len(pages),
         "is_open": bool(passage or wanted),
@@ -326,7 +332,7 @@ def _build_printed_context(
     try:
         before = served.text[start:first]
         layout = _measure_printed_page(document, served, number, words, before)
-    except pdf_pages.PageBusy:
+    except pdf_pages.TooManyDrawings:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
         }
@@ -339,7 +345,7 @@ def _build_printed_context(
     address = reverse("retrieval:page_picture", args=[document.pk, number])
     return {
         **printed,
-        **_describe_recognition(served, number),
+        **_describe_text_recognition(served, number),
         "layout": layout,
         "src": f"{address}?version={served.content_hash[:12]}",
         "note": _("The passage's words could not be found on the picture.") if is_lost else "",
@@ -351,8 +357,8 @@ def _measure_printed_page(
 ) -> pdf_pages.PageLayout:
     source = find_document_file(document)
     if number not in {page for page, _confidence in served.recognised}:
-        return pdf_pages.measure_page(source, number, words, before, served.content_hash)
-    layout = pdf_pages.measure_page(source, number, content_hash=served.content_hash)
+        return pdf_pages.measure_page_layout(source, number, words, before, served.content_hash)
+    layout = pdf_pages.measure_page_layout(source, number, content_hash=served.content_hash)
     seen = find_page(served.content_hash, number) if words.strip() else None
     if seen is None:
         return layout
@@ -360,7 +366,7 @@ def _measure_printed_page(
     return replace(layout, boxes=tuple(boxes))
 
 
-def _describe_recognition(served: DocumentText, number: int) -> RecognitionContext:
+def _describe_text_recognition(served: DocumentText, number: int) -> RecognitionContext:
     confidences = dict(served.recognised)
     if number not in confidences:
         return {}

@@ -35,7 +35,7 @@ class ShownBorder:
         return self.chunk.ordinal + 1
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         return self.chunk.end - self.chunk.start
 
 
@@ -72,10 +72,10 @@ class PassageBorders:
                 writer.html(render_to_string("retrieval/_passage_border.html", {"border": border}).strip())
             if start in anchors:
                 writer.html(f'<span id="{anchors[start]}"></span>')
-            _write_words(writer, start, end, within)
+            _write_passage_words(writer, start, end, within)
 
 
-def _write_words(writer: HtmlWriter, start: int, end: int, within: Sequence[int]) -> None:
+def _write_passage_words(writer: HtmlWriter, start: int, end: int, within: Sequence[int]) -> None:
     if start == end:
         return
     if len(within) < 2:

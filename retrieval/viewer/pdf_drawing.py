@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import pypdfium2
 from PIL import Image, ImageOps
 
-from retrieval.documents.extraction.pdf_added import Added
-from retrieval.documents.extraction.pdf_page import find_rules, read_page
+from retrieval.documents.extraction.pdf_added import AddedPdfContent
+from retrieval.documents.extraction.pdf_page import find_ruled_lines, read_page
 from retrieval.documents.extraction.printed import Box, PrintedPage, find_surrounding_box, order_lines, turn_box
 from retrieval.documents.extraction.printed_tables import replace_by_tables
 
@@ -62,7 +62,7 @@ def _encode_picture(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
+def measure_picture(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
     """Return the picture's size in pixels, and the boxes around ``words``. Raises: CannotDraw.
 
     If the page contains the words several times, ``expected`` decides which of them are meant. It is roughly the number
@@ -75,11 +75,11 @@ def measure(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dic
     with _open_page(file, number) as page:
         width, height, _scale = _compute_picture_size(page)
         if words.strip():
-            added = Added(page.pdf)
-            added.hide_layers(page)
+            added = AddedPdfContent(page.pdf)
+            added.hide_undrawn_layers(page)
             printed = read_page(page)
             added.read_annotations(page, printed)
-            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_ruled_lines(page, printed))
             boxes = find_boxes(printed, words, expected)
         return {"width": width, "height": height, "boxes": boxes}, b""
 

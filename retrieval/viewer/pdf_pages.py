@@ -40,7 +40,7 @@ class PageNotDrawn(Exception):
     """An error: the file is missing or damaged, or does not have this page. The message is for the log."""
 
 
-class PageBusy(PageNotDrawn):
+class TooManyDrawings(PageNotDrawn):
     """An error: too many pages are being drawn."""
 
 
@@ -56,7 +56,8 @@ class PageLayout:
 class DrawingArguments(TypedDict):
     """The arguments of a function in `pdf_drawing`.
 
-    ``number`` is the page. ``words`` and ``expected`` say which words are marked (see :func:`pdf_drawing.measure`).
+    ``number`` is the page. ``words`` and ``expected`` say which words are marked: see
+    :func:`pdf_drawing.measure_picture`.
     """
 
     number: int
@@ -71,10 +72,14 @@ _measuring_slots, _drawing_slots = Slots(2), Slots(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
 
-def measure_page(source: Source, number: int, words: str = "", before: str = "", content_hash: str = "") -> PageLayout:
+def measure_page_layout(
+    source: Source, number: int, words: str = "", before: str = "", content_hash: str = ""
+) -> PageLayout:
     """Return the size of page ``number`` (from 1), and boxes around ``words``.
 
-    ``before`` is the text before the words. The result is cached by ``content_hash``. Raises: PageNotDrawn, PageBusy.
+    ``before`` is the text before the words. The result is cached by ``content_hash``.
+
+    Raises: PageNotDrawn, TooManyDrawings.
     """
     key = (content_hash, number, words, len(before))
     if content_hash and (known := _layouts.get(key)) is not None:
@@ -85,7 +90,7 @@ def measure_page(source: Source, number: int, words: str = "", before: str = "",
         "words": words[:_LONGEST_WORDS],
         "expected": sum(map(str.isalnum, before)),
     }
-    value, _ = _run_in_sandbox("measure", source, arguments, content_hash)
+    value, _ = _run_in_sandbox("measure_picture", source, arguments, content_hash)
     try:
         boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
         found = PageLayout(_check_pixels(value["width"]), _check_pixels(value["height"]), boxes)
@@ -103,13 +108,13 @@ def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | No
         data = kept.read_bytes()
         os.utime(kept)
     except FileNotFoundError:
-        _check_failures(content_hash, number)
+        _raise_recent_failure(content_hash, number)
         return None
     return data
 
 
 def draw_picture(source: Source, number: int, cache: Path, content_hash: str) -> bytes:
-    """Draw the page, cache its picture (WebP) and return it. Raises: PageNotDrawn, PageBusy."""
+    """Draw the page, cache its picture (WebP) and return it. Raises: PageNotDrawn, TooManyDrawings."""
     _, data = _run_in_sandbox("draw", source, {"number": number}, content_hash)
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
         raise _record_failure(content_hash, number, "What was drawn is no picture.")
@@ -131,16 +136,18 @@ def _keep_picture(kept: Path, data: bytes) -> None:
 
 def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, content_hash: str) -> tuple[Any, bytes]:
     number = arguments["number"]
-    _check_failures(content_hash, number)
-    limits, slots = (LAYOUT_LIMITS, _measuring_slots) if function == "measure" else (DRAWING_LIMITS, _drawing_slots)
+    _raise_recent_failure(content_hash, number)
+    limits, slots = (
+        (LAYOUT_LIMITS, _measuring_slots) if function == "measure_picture" else (DRAWING_LIMITS, _drawing_slots)
+    )
     if not _waiting.acquire(blocking=False):
-        raise PageBusy(f"{MOST_WAITING} wait already.")
+        raise TooManyDrawings(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
-            _check_failures(content_hash, number)
+            _raise_recent_failure(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
-        raise PageBusy(str(error)) from error
+        raise TooManyDrawings(str(error)) from error
     except (OSError, sandbox.SandboxUnavailable) as error:
         # This failure is not remembered, because the file did not cause it.
         raise PageNotDrawn(str(error)) from error
@@ -157,7 +164,7 @@ def _record_failure(content_hash: str, number: int, sentence: str) -> PageNotDra
     return PageNotDrawn(sentence)
 
 
-def _check_failures(content_hash: str, number: int) -> None:
+def _raise_recent_failure(content_hash: str, number: int) -> None:
     if content_hash and (failure := _failures.get((content_hash, number))) is not None:
         until, sentence = failure
         if time.monotonic() < until:

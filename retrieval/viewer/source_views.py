@@ -29,7 +29,7 @@ from core.database import release_connections
 from core.users import may_debug
 from retrieval.documents.deletion import get_page_picture_folder
 from retrieval.documents.file_icons import choose_icon
-from retrieval.documents.formats import Layout, get_view
+from retrieval.documents.formats import ViewerLayout, get_viewer_layout
 from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.rights.chosen_filters import (
@@ -44,7 +44,7 @@ from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import list_matching_documents
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.facts import list_facts
+from retrieval.viewer.facts import list_metadata_facts
 from retrieval.viewer.page import build_viewer_context, cut_around_passage, find_document_file
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import build_table_context
@@ -132,7 +132,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     context = {
         "document": found,
         "came_from": _find_referring_conversation(request),
-        "facts": list_facts(found),
+        "facts": list_metadata_facts(found),
         "has_original": bool(found.file),
         "is_pdf": found.media_type == PDF,
         # Other schemes, such as javascript:, could run code.
@@ -148,7 +148,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         shown = build_viewer_context(found, served, request.GET, borders)
         if may_debug(request.user):
             context["borders"] = borders
-            context["borders_href"] = _build_borders_address(shown["marked"], is_shown=borders is not None)
+            context["borders_href"] = _build_borders_toggle_link(shown["marked"], is_shown=borders is not None)
         context.update(shown)
         parts = shown["parts"]
     if "sheet" in request.GET:
@@ -157,7 +157,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     return render(request, "retrieval/document.html", context)
 
 
-def _build_borders_address(marked: tuple[int, int] | None, *, is_shown: bool) -> str:
+def _build_borders_toggle_link(marked: tuple[int, int] | None, *, is_shown: bool) -> str:
     query: dict[str, int] = {} if is_shown else {PARAMETER: 1}
     if marked is not None:
         query |= {"start": marked[0], "end": marked[1]}
@@ -177,7 +177,7 @@ def table(request: HttpRequest, document_id: int, number: int) -> HttpResponseBa
 
 
 @_restrict_to_readers
-def original(request: HttpRequest, document_id: int) -> HttpResponseBase:
+def download_original(request: HttpRequest, document_id: int) -> HttpResponseBase:
     return download(request, _get_document(request, document_id))
 
 
@@ -208,7 +208,7 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
     if refusal := _refuse_anonymous(request):
         return refusal
     found = _get_document(request, document_id)
-    if get_view(found.media_type) is not Layout.PRINTED:
+    if get_viewer_layout(found.media_type) is not ViewerLayout.PRINTED:
         raise Http404
     try:
         data = pdf_pages.load_kept_picture(number, get_page_picture_folder(), found.content_hash)
@@ -222,7 +222,7 @@ def page_picture(request: HttpRequest, document_id: int, number: int) -> HttpRes
         response["Cache-Control"] = "private, max-age=3600"
         response["X-Content-Type-Options"] = "nosniff"
         return response
-    except pdf_pages.PageBusy:
+    except pdf_pages.TooManyDrawings:
         response = _placeholder_response(_("Many pages are being drawn. Try again in a moment."), 503)
         response["Retry-After"] = str(_BUSY_SECONDS)
         return response

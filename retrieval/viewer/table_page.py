@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import DocumentText, Table
 from retrieval.tables.filters import filter_rows, parse_filter, sort_rows
-from retrieval.tables.known_tables import KnownTable
+from retrieval.tables.known_tables import LoadedTable
 from retrieval.tables.names import format_column_label
-from retrieval.tables.stored_tables import load_known_table
+from retrieval.tables.stored_tables import load_stored_table
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, format_cell
 
 ROWS_A_PAGE = 100
@@ -36,8 +36,8 @@ def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, obj
     ``query`` may contain filters by column (``c0``, ``c1``, …), the column to sort by (``sort``, with ``-`` for highest
     first), and the page (from 1). ``problem`` names the columns with invalid filters.
     """
-    known = load_known_table(table)
-    typed = {f"c{at}": _read_typed(query, f"c{at}") for at in range(len(known.columns))}
+    known = load_stored_table(table)
+    typed = {f"c{at}": _read_filter_text(query, f"c{at}") for at in range(len(known.columns))}
     conditions, unread = [], []
     for at, column in enumerate(known.columns):
         try:
@@ -72,7 +72,7 @@ def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, obj
     }
 
 
-def _read_typed(query: Mapping[str, str], name: str) -> str:
+def _read_filter_text(query: Mapping[str, str], name: str) -> str:
     return query.get(name, "").replace("\0", "").strip()[:LONGEST_FILTER]
 
 
@@ -87,7 +87,7 @@ def _read_number(words: str | None) -> int:
 
 
 def _build_heading(
-    known: KnownTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool
+    known: LoadedTable, at: int, filters: Mapping[str, str], order: int | None, *, descending: bool
 ) -> ColumnHead:
     column = known.columns[at]
     is_sorted = at == order
@@ -103,7 +103,7 @@ def _build_heading(
     )
 
 
-def _read_cells(table: Table, known: KnownTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
+def _read_cells(table: Table, known: LoadedTable, ordinals: Sequence[int]) -> list[list[tuple[str, bool]]]:
     text = DocumentText.objects.values_list("text", flat=True).get(pk=table.document_id)
     places = dict(table.rows.filter(ordinal__in=ordinals).values_list("ordinal", "cells"))
     return [

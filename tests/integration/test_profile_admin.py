@@ -103,7 +103,7 @@ def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
     response = admin.post(ADD, body(wanted, note="first try"), follow=True)
     made = SearchProfileVersion.objects.get()
     assert response.redirect_chain == [(change(made.profile), 302)]
-    assert made.read() == wanted
+    assert made.read_settings() == wanted
     assert (str(made), made.note, made.created_by, made.is_published) == ("default v1", "first try", admin_user, False)
     assert "Saved: default v1. It takes effect when it is published." in messages(response)
     assert response.content.decode().count("<script>") == 0
@@ -112,7 +112,7 @@ def test_a_profile_is_made_with_its_first_version(admin, admin_user, settings):
 
 def test_an_edit_is_a_new_version_and_the_old_one_stays(admin, profile, version):
     response = admin.post(change(profile), body(replace(RRF, rrf_k=20), note="steeper", name="Renamed"), follow=True)
-    assert [(str(v), v.read().rrf_k, v.note) for v in profile.versions.all()] == [
+    assert [(str(v), v.read_settings().rrf_k, v.note) for v in profile.versions.all()] == [
         ("default v2", 20, "steeper"),
         ("default v1", 60, "ranks only"),
     ]
@@ -134,7 +134,7 @@ def test_the_form_is_filled_in_with_the_newest_or_the_wanted_version(admin, prof
     assert admin.get(f"{change(profile)}?from=x").status_code == 200
 
     # Sending the page's form back unchanged changes no setting.
-    admin.post(change(profile), body(profile.versions.first().read()))
+    admin.post(change(profile), body(profile.versions.first().read_settings()))
     assert profile.versions.count() == 2
 
 

@@ -143,5 +143,5 @@ def test_turns_of_slow_documents_and_of_sources_are_counted(skew, collection, cl
     clock(-skew)
     held = acquire_lease(Document.unfinished(), second.pk, status=Document.RUNNING)
     assert held is not None
-    assert not reading_turns._take_turn(held)
+    assert not reading_turns._take_reading_turn(held)
     assert source_runs._lease_if_slot_free(other.pk) is None

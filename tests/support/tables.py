@@ -1,7 +1,7 @@
 """Tables as questions name them, made from the text of a file, without a database."""
 
 from retrieval.documents.extraction import extract
-from retrieval.tables.known_tables import KnownRow, KnownTable
+from retrieval.tables.known_tables import LoadedRow, LoadedTable
 from retrieval.tables.table_reading import read_tables, strip_cell
 
 
@@ -18,7 +18,7 @@ def known_table(source, filename):
     for ordinal, row in enumerate(table.rows):
         cells = [strip_cell(text[start:end]) for start, end in row.cells]
         values = tuple(cell or None if value is None else value for value, cell in zip(row.values, cells, strict=True))
-        rows.append(KnownRow(ordinal, values))
-    return KnownTable(
+        rows.append(LoadedRow(ordinal, values))
+    return LoadedTable(
         1, 1, table.start, table.end, table.caption, table.columns, len(rows), lambda _columns: rows, rows
     )

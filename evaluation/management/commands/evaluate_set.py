@@ -80,7 +80,7 @@ class Command(PreparedCommand):
             raise CommandError(str(NOTHING_TO_MEASURE[kind]))
         try:
             profile = _find_profile(options["profile"])
-            draft = evaluation_set.collection.drafts.open().first() if options["draft"] else None
+            draft = evaluation_set.collection.drafts.filter_open().first() if options["draft"] else None
             if options["draft"] and draft is None:
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
             run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)

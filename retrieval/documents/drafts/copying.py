@@ -151,7 +151,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
         kept=list(kept),
         kept_others=list(kept.values()),
     )
-    added = _insert_others(counterparts, kept, statistics)
+    added = _insert_copied_passages(counterparts, kept, statistics)
     ids = [pk for pk, _ in added]
     _execute_for_pairs(
         f"""
@@ -178,7 +178,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
     statistics.save()
 
 
-def _insert_others(
+def _insert_copied_passages(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
     """Copy the passages of documents that are not in ``kept``. Return the id and length of each copy."""

@@ -25,7 +25,7 @@ def find_reason_not_to_change(collection: Collection) -> str:
             return ""
         names = {"collection": collection, "status": draft.get_status_display()}
         return _t("The documents of %(collection)s cannot be changed now: it is %(status)s.") % names
-    draft = collection.drafts.open().select_related("working_copy").first()
+    draft = collection.drafts.filter_open().select_related("working_copy").first()
     if draft is not None:
         names = {"collection": collection, "draft": draft.working_copy}
         return _t("%(collection)s is changed in its draft: choose %(draft)s instead.") % names
@@ -39,7 +39,7 @@ def find_reason_not_to_add(collection: Collection) -> str:
     reason = find_reason_not_to_change(collection)
     if not reason or find_draft(collection) is not None:
         return reason
-    if collection.drafts.open().exists():
+    if collection.drafts.filter_open().exists():
         return _t("%s has a draft. Its sources wait until the draft is published or discarded.") % collection
     return _t("%s has a gate, so its documents change in drafts only, and no source can bring any.") % collection
 

@@ -48,7 +48,7 @@ def begin_draft(collection: Collection, by: AbstractBaseUser | AnonymousUser | N
         collection = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
         if find_draft(collection) is not None:
             raise DraftRefused(_t("%s is itself a draft: change it instead.") % collection)
-        if collection.drafts.open().exists():
+        if collection.drafts.filter_open().exists():
             raise DraftRefused(_t("%s has a draft already: publish or discard it first.") % collection)
         _refuse_unread_documents(collection)
         draft = Draft.objects.create(collection=collection, created_by_id=by.pk if by else None)
@@ -226,7 +226,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class DraftChanges:
     """The sorted sources (names) of the documents that a draft adds, changes or removes in its collection."""
 
     added: tuple[str, ...] = ()
@@ -237,12 +237,12 @@ class Changes:
         return bool(self.added or self.changed or self.removed)
 
 
-def find_draft_changes(draft: Draft) -> Changes:
+def find_draft_changes(draft: Draft) -> DraftChanges:
     """Return the differences between working copy and collection; none after the working copy was deleted."""
     if draft.working_copy_id is None:
-        return Changes()
+        return DraftChanges()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)
-    return Changes(
+    return DraftChanges(
         added=tuple(sorted(wanted.keys() - now.keys())),
         changed=tuple(sorted(source for source in wanted.keys() & now.keys() if wanted[source] != now[source])),
         removed=tuple(sorted(now.keys() - wanted.keys())),

@@ -14,11 +14,18 @@ from html.entities import html5
 from lxml import etree
 
 from retrieval.documents import formats
-from retrieval.documents.extraction.decoding import guess_codec, make_canonical
+from retrieval.documents.extraction.decoding import guess_codec, make_canonical_text
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_xml_encoding
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, MemberFile, derive_title, leave_out
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    LeftOutParts,
+    MemberFile,
+    derive_title,
+    describe_left_out_parts,
+)
 
 _BLOCK_BYTES = 1 << 20
 DOCTYPE = b"<!DOCTYPE"
@@ -110,9 +117,10 @@ class Members:
         return tuple(self._found.values())
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[LeftOutParts, ...]:
         parts = (
-            leave_out(kind, [name for name in names if name], len(names)) for kind, names in self._left_out.items()
+            describe_left_out_parts(kind, [name for name in names if name], len(names))
+            for kind, names in self._left_out.items()
         )
         return tuple(part for found in parts for part in found)
 
@@ -135,7 +143,7 @@ class Members:
             return
         self._size += len(data)
         if len(self._found) == self._limits.max_members or self._size > self._limits.max_member_bytes:
-            raise make_too_many_error(self._filename, self._limits)
+            raise make_too_many_files_error(self._filename, self._limits)
         stem, extension = posixpath.splitext(path)
         unique, number = path, 1
         while unique in self._found:
@@ -147,7 +155,7 @@ class Members:
         self._left_out.setdefault(kind, []).append(clean_member_name(name))
 
 
-def make_too_many_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
+def make_too_many_files_error(filename: str, limits: ExtractionLimits) -> DocumentRejected:
     return DocumentRejected(
         f"{filename} holds more than {limits.max_members:,} files or {limits.max_member_bytes // 1_000_000} MB: "
         "upload its files in several parts."
@@ -155,7 +163,7 @@ def make_too_many_error(filename: str, limits: ExtractionLimits) -> DocumentReje
 
 
 def clean_member_name(name: str) -> str:
-    path = "".join(char for char in make_canonical(name).replace("\\", "/") if char.isprintable())
+    path = "".join(char for char in make_canonical_text(name).replace("\\", "/") if char.isprintable())
     parts = [part.strip() for part in path.split("/")]
     kept = [part for part in parts if part not in ("", ".", "..") and not re.fullmatch("[A-Za-z]:", part)]
     clean = "/".join(kept)
@@ -215,9 +223,9 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         if len(entries) > 2 * limits.max_members:
-            raise make_too_many_error(filename, limits)
+            raise make_too_many_files_error(filename, limits)
         names = decode_names(entries)
-        has_pages = any(map(formats.is_page, names))
+        has_pages = any(map(formats.has_page_extension, names))
         for entry, name in zip(entries, names, strict=True):
             if formats.is_page_asset(name, has_pages=has_pages):
                 members.leave_out("of_pages", name)
@@ -233,7 +241,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
                         if unpacked > allowed:
                             raise bomb
                         if unpacked > limits.max_member_bytes + limits.max_bytes:
-                            raise make_too_many_error(filename, limits)
+                            raise make_too_many_files_error(filename, limits)
                         pieces.append(block)
             except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError):
                 members.leave_out("unreadable", name)
@@ -247,4 +255,4 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     if not members.member_files:
         unread = ", ".join(name for each in members.left_out for name in each.names)
         raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
-    return writer.finish(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
@@ -44,7 +44,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
                 raise DocumentRejected(
                     f"{filename} is protected against copying (DRM), so that its text cannot be read."
                 )
-        titles = dict(_read_contents(archive, package, package_path, names))
+        titles = dict(_read_table_of_contents(archive, package, package_path, names))
         parts: list[str] = []
         length = 0
         for path in chapters:
@@ -55,7 +55,7 @@ def extract_book(data: bytes, filename: str, media_type: str, limits: Extraction
             if length > limits.max_text_chars:
                 raise build_too_much_text_error(filename, limits)
     declared = package.xpath("//*[local-name()='metadata']/*[local-name()='title']/text()")
-    title = read_declared_title(make_canonical(str(declared[0]))) if declared else ""
+    title = read_declared_title(make_canonical_text(str(declared[0]))) if declared else ""
     return build_markdown_text("\n\n".join(parts) + "\n", title)
 
 
@@ -75,7 +75,7 @@ def _resolve(base: str, href: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(href.partition("#")[0])))
 
 
-def _read_contents(
+def _read_table_of_contents(
     archive: zipfile.ZipFile, package: etree._Element, package_path: str, names: set[str]
 ) -> Iterator[tuple[str, str]]:
     for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']"):
@@ -97,7 +97,7 @@ def _read_contents(
             ]
         # The first entry for a file is its title. The caller's dict keeps the last one, so the order is reversed.
         yield from reversed(
-            [(_resolve(path, href), " ".join(make_canonical(words).split())) for href, words in entries]
+            [(_resolve(path, href), " ".join(make_canonical_text(words).split())) for href, words in entries]
         )
 
 

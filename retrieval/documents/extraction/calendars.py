@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_codec
@@ -61,7 +61,7 @@ def extract_calendar(data: bytes, filename: str, media_type: str, limits: Extrac
             entry.append(each)
     if not count:
         raise DocumentRejected(f"{filename} holds no events: check the file and upload it again.")
-    return writer.finish(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)
 
 
 def _parse(data: bytes, filename: str) -> Iterator[_Property]:
@@ -75,7 +75,7 @@ def _parse(data: bytes, filename: str) -> Iterator[_Property]:
             parameters = {name.upper(): said.strip('"') for name, said in _PARAMETER.findall(found[2])}
             if "QUOTED-PRINTABLE" in told:
                 codec = find_codec(parameters.get("CHARSET", "")) or "utf-8"
-                value = make_canonical(quopri.decodestring(value.encode()).decode(codec, "replace"))
+                value = make_canonical_text(quopri.decodestring(value.encode()).decode(codec, "replace"))
             value = _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value).strip()
             yield _Property(found[1].upper(), parameters, value)
 
@@ -84,7 +84,7 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
     first = {each.name: each for each in reversed(entry)}
     status = "CANCELLED" if method == "CANCEL" else first["STATUS"].value.upper() if "STATUS" in first else ""
     lines = [("Status", status.capitalize().replace("-", " ") if status != "CONFIRMED" else "")]
-    lines += [("When", _describe_time(first)), ("Due", _describe_moment(first["DUE"]) if "DUE" in first else "")]
+    lines += [("When", _describe_event_time(first)), ("Due", _describe_moment(first["DUE"]) if "DUE" in first else "")]
     lines += [("Repeats", _describe_rule(each.value)) for each in entry if each.name == "RRULE"]
     for name, label in (
         ("RDATE", "Also on"),
@@ -136,7 +136,7 @@ def _write_moment(value: str, zone: str, day: str = "") -> str:
     return f"{words} ({zone})" if zone and has_time else words
 
 
-def _describe_time(first: dict[str, _Property]) -> str:
+def _describe_event_time(first: dict[str, _Property]) -> str:
     start, end = first.get("DTSTART"), first.get("DTEND") or first.get("DURATION")
     if start is None:
         return ""

@@ -62,7 +62,7 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
     ``head`` are the first of these rows, with the types of their cells. ``spans`` are header cells that cover several
     columns.
     """
-    first, last = _find_names(head, list(spans))
+    first, last = _find_header_rows(head, list(spans))
     # A comma in a title of a CSV file has split it into two cells.
     titles = [" ".join(filter(None, row)).replace("  ", ", ").lstrip("# ") for row in rows[:first]]
     body = rows[last:]
@@ -116,7 +116,7 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
     return filled, rows
 
 
-def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
+def _find_header_rows(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
     """Return the indexes of the first header row and of the first row below the header; equal without a header."""
     width = len(head[0])
     if width == 1:
@@ -128,24 +128,24 @@ def _find_names(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tu
     for at, row in enumerate(head[: _MOST_TITLES + 1]):
         is_last = at == len(head) - 1
         has_gap = any(cell.text and not before.text for before, cell in pairwise(row)) and counts[at] > 1
-        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble(head, at, counts[at], usual):
-            if width > _MOST_COLUMNS or _is_form(head[at:]) or not _are_names(head, at):
+        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble_row(head, at, counts[at], usual):
+            if width > _MOST_COLUMNS or _are_label_value_pairs(head[at:]) or not _are_names(head, at):
                 break
             first, last = _extend_header(head, at, spans)
             return (first, last) if last < len(head) else (titles, titles)
         is_title = counts[at] == 1 and not any(cell.is_value for cell in row)
         titles += is_title and titles == at and not is_last
-        if not is_title and counts[at] > usual / 2 and not _is_preamble(head, at, counts[at], usual):
+        if not is_title and counts[at] > usual / 2 and not _is_preamble_row(head, at, counts[at], usual):
             break
     return titles, titles
 
 
-def _is_preamble(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
+def _is_preamble_row(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
     below = head[at + 1][0].text if at + 1 < len(head) else ""
     return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 
 
-def _is_form(rows: Sequence[Sequence[Cell]]) -> bool:
+def _are_label_value_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
     return len(rows[0]) == 2 and all(not label.text or label.text.endswith(":") for label, _ in rows)
 
 
@@ -157,7 +157,7 @@ def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
 def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
-    is_text = not all(cell.is_value and not _is_period(cell.text) for cell in row if cell.text)
+    is_text = not all(cell.is_value and not _is_date_or_time(cell.text) for cell in row if cell.text)
     if max(map(len, names)) > _LONGEST_NAME or not is_text:
         return False
     below = head[at + 1 : at + 6]
@@ -167,8 +167,8 @@ def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
             return False
     columns = [column for column, cell in enumerate(row) if cell.is_value]
     return (
-        all(_is_period(row[column].text) for column in columns)
-        and all(sum(_is_period(each[column].text) for each in below) * 2 <= len(below) for column in columns)
+        all(_is_date_or_time(row[column].text) for column in columns)
+        and all(sum(_is_date_or_time(each[column].text) for each in below) * 2 <= len(below) for column in columns)
     ) or (
         _are_consecutive([row[column].text for column in columns])
         and not any(_are_consecutive([each[column].text for column in columns]) for each in below)
@@ -179,7 +179,7 @@ def _are_sentences(cells: Sequence[Cell]) -> bool:
     return all(_SENTENCE.fullmatch(cell.text) for cell in cells[:2])
 
 
-def _is_period(text: str) -> bool:
+def _is_date_or_time(text: str) -> bool:
     return bool(YEAR.fullmatch(text) or _MONTH_OR_TIME.fullmatch(text) or read_date(text))
 
 
@@ -197,12 +197,12 @@ def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Name
         if not (across or (len(filled) > 1 and filled[0] > 0)):
             break
         first -= 1
-    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _continues_names(head, last, spans):
+    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _continues_header(head, last, spans):
         last += 1
     return first, last
 
 
-def _continues_names(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
+def _continues_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
     above, row, below = head[at - 1], head[at], head[at + 1 :]
     if not any(cell.text for cell in row) or not _are_names(head, at):
         return False

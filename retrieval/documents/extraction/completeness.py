@@ -24,18 +24,18 @@ def find_lost_words(expected: str, text: str) -> list[str]:
     """
     words, found = _split_words(expected), _split_words(text)
     missing = Counter(map(str.casefold, words))
-    left = Counter(map(str.casefold, found))
-    missing, left = missing - left, left - missing
+    unmatched = Counter(map(str.casefold, found))
+    missing, unmatched = missing - unmatched, unmatched - missing
     if not missing:
         return []
-    return _list_lost_words(words, _remove_joined_words(missing, left, words, found))
+    return _order_lost_words(words, _remove_joined_words(missing, unmatched, words, found))
 
 
 def _split_words(text: str) -> list[str]:
     return _WORD.findall(_MARK.sub("", unicodedata.normalize("NFKC", text)))
 
 
-def _list_lost_words(words: list[str], lost: Counter[str]) -> list[str]:
+def _order_lost_words(words: list[str], lost: Counter[str]) -> list[str]:
     lacking = []
     for word in reversed(words):
         if lost[key := word.casefold()] > 0:
@@ -44,8 +44,10 @@ def _list_lost_words(words: list[str], lost: Counter[str]) -> list[str]:
     return lacking[::-1]
 
 
-def _remove_joined_words(missing: Counter[str], left: Counter[str], words: list[str], found: list[str]) -> Counter[str]:
-    rest = "".join(word.casefold() if left[word.casefold()] else " " for word in found)
+def _remove_joined_words(
+    missing: Counter[str], unmatched: Counter[str], words: list[str], found: list[str]
+) -> Counter[str]:
+    rest = "".join(word.casefold() if unmatched[word.casefold()] else " " for word in found)
     squeezed, whole = ("".join(each).casefold() for each in (words, found))
     if squeezed == whole:
         return Counter()

@@ -15,7 +15,7 @@ from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import decode
 from retrieval.documents.extraction.html import parse_html
 from retrieval.documents.extraction.office_xml import read_chart
-from retrieval.text.extracted import ExtractedText, LeftOut, leave_out
+from retrieval.text.extracted import ExtractedText, LeftOutParts, describe_left_out_parts
 
 # The XML files that are compared. Cells of sheets are left out, because their text shows numbers in another form.
 _PARTS = (
@@ -49,8 +49,8 @@ _ODF_FURNITURE = frozenset({"page-number", "date-time", "header", "footer"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})
 
 
-def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOut, ...]:
-    """Return one LeftOut for each kind of content that the extracted text lacks."""
+def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOutParts, ...]:
+    """Return one LeftOutParts for each kind of content that the extracted text lacks."""
     words: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -74,10 +74,10 @@ def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOu
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
                     shown = _read_chart_words(root) if kind == "charts" else ""
-                    counts[kind] += _is_mostly_lost(shown or "".join(pieces), extracted.text)
+                    counts[kind] += _are_most_words_lost(shown or "".join(pieces), extracted.text)
                 else:
                     words[kind if own == "words" else own].extend(pieces)
-    return tuple(_name_left_out(words, counts, extracted.text))
+    return tuple(_list_left_out_parts(words, counts, extracted.text))
 
 
 def _parse(data: bytes, entry: str) -> etree._Element:
@@ -90,13 +90,13 @@ def _parse(data: bytes, entry: str) -> etree._Element:
         return root
 
 
-def _name_left_out(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOut]:
+def _list_left_out_parts(words: Mapping[str, list[str]], counts: Counter[str], text: str) -> Iterator[LeftOutParts]:
     for kind, pieces in words.items():
         said = "".join(pieces)
         lost = said.split() if kind in ("hidden", "struck") else find_lost_words(said, text)
-        yield from leave_out(kind, () if kind in ("hidden", "struck") else lost, len(lost))
+        yield from describe_left_out_parts(kind, () if kind in ("hidden", "struck") else lost, len(lost))
     for kind, count in counts.items():
-        yield from leave_out(kind, (), count)
+        yield from describe_left_out_parts(kind, (), count)
 
 
 def _read_chart_words(root: etree._Element) -> str:
@@ -104,13 +104,13 @@ def _read_chart_words(root: etree._Element) -> str:
     return " ".join([title, *(words for row in rows for words in row)]) if rows else ""
 
 
-def _is_mostly_lost(words: str, text: str) -> bool:
+def _are_most_words_lost(words: str, text: str) -> bool:
     return 2 * len(find_lost_words(words, text)) > len(words.split()) > 0
 
 
 def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    unseen = hiding or _find_unseen_styles(root)
+    unseen = hiding or _find_hidden_or_struck_styles(root)
     if root.get("show") in ("0", "false"):
         return found
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -125,12 +125,12 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
             if (
                 local in _UNSEEN
                 or _is_skipped_on_purpose(element, local)
-                or (local == "page" and _find_kind(element, local, unseen))
+                or (local == "page" and _find_left_out_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
-            kinds.append(_find_kind(element, local, unseen) or kinds[-1])
+            kinds.append(_find_left_out_kind(element, local, unseen) or kinds[-1])
             if local in _BLOCKS:
                 found[kinds[-1]].append(" ")
             if element.text and (not is_office or local in _OFFICE_TEXT):
@@ -164,7 +164,7 @@ def _find_hiding_styles(root: etree._Element) -> dict[str, str]:
     return {style.get(f"{{{etree.QName(style).namespace}}}styleId", ""): "hidden" for style in found}
 
 
-def _find_unseen_styles(root: etree._Element) -> dict[str, str]:
+def _find_hidden_or_struck_styles(root: etree._Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for style in root.iter("{urn:oasis:names:tc:opendocument:xmlns:style:1.0}style"):
         name = style.get(f"{{{etree.QName(style).namespace}}}name") or ""
@@ -178,7 +178,7 @@ def _find_unseen_styles(root: etree._Element) -> dict[str, str]:
     return found
 
 
-def _find_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
+def _find_left_out_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
     if local == "sp" and element.find("{*}nvSpPr/{*}cNvPr[@hidden='1']") is not None:
         return "hidden"
     if local in ("r", "p"):

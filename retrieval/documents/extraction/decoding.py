@@ -33,7 +33,7 @@ _INVISIBLE = re.compile(
 _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-def make_canonical(text: str) -> str:
+def make_canonical_text(text: str) -> str:
     """Return ``text`` in NFC, with ``\\n`` line ends and without invisible characters. Idempotent."""
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
 
@@ -48,7 +48,7 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
         )
-    return make_canonical(text)
+    return make_canonical_text(text)
 
 
 def _decode(data: bytes, declared: str) -> str | None:
@@ -101,18 +101,18 @@ def _guess(data: bytes) -> str | None:
         western = data.decode("cp1252")
     except UnicodeDecodeError:
         western = ""
-    if _are_common_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
+    if _has_expected_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
     # ISO 8859-15 has the euro sign. In Mac Roman, these letters have codes that are no letters elsewhere.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
-        if _are_common_letters(written, letters):
+        if _has_expected_letters(written, letters):
             return written
     codec = guess_codec(data)
     return data.decode(codec, errors="replace") if codec else None
 
 
-def _are_common_letters(text: str, letters: str) -> bool:
+def _has_expected_letters(text: str, letters: str) -> bool:
     special = [char for char in text[:_SAMPLE_BYTES] if char > "\x7f"]
     return bool(special) and sum(char in letters for char in special) >= 0.9 * len(special)
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import xberg
 
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import ASCIIDOC, LATEX, NOTEBOOK, ORG, RTF
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOutParts, describe_left_out_parts, strip_title
 
 _TEXTS = frozenset({ASCIIDOC, LATEX, ORG})
 # Replacements for markup that xberg does not understand.
@@ -77,25 +77,27 @@ _CONFIG = xberg.ExtractionConfig(
 
 
 def extract_by_engine(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutParts, ...] = ()
     if media_type in _TEXTS:
         source = decode(data, filename)
-        left_out = leave_out("linked", ["".join(names) for names in _INCLUDED.findall(source)])
+        left_out = describe_left_out_parts("linked", ["".join(names) for names in _INCLUDED.findall(source)])
         data = _prepare_text(source, media_type).encode()
     elif media_type == NOTEBOOK:
         data = _prepare_notebook(data, filename)
     elif media_type == RTF:
         source = data.decode("latin-1")
         hidden = sum(len(words.split()) for words in _RTF_HIDDEN.findall(source))
-        left_out = leave_out("hidden", (), hidden) + leave_out("comments", (), len(_RTF_COMMENT.findall(source)))
+        left_out = describe_left_out_parts("hidden", (), hidden) + describe_left_out_parts(
+            "comments", (), len(_RTF_COMMENT.findall(source))
+        )
         data = _prepare_rich_text(source, filename)
-    document = convert(data, filename, media_type)
-    root = parse_html(make_canonical(document.content), filename)
+    document = convert_to_html(data, filename, media_type)
+    root = parse_html(make_canonical_text(document.content), filename)
     if root is None:
         return ExtractedText("")
     line = _take_title_line(root)
-    title = strip_title(make_canonical(document.metadata.title or line))
-    _write_notes_in_place(root)
+    title = strip_title(make_canonical_text(document.metadata.title or line))
+    _inline_footnotes(root)
     _write_labels(root)
     text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"
     read = replace(build_markdown_text(text, title), left_out=left_out)
@@ -167,7 +169,7 @@ def _write_labels(root: Any) -> None:
             label.getparent().remove(label)
 
 
-def _write_notes_in_place(root: Any) -> None:
+def _inline_footnotes(root: Any) -> None:
     notes = {}
     for section in root.xpath("//section[@class='footnotes']"):
         for item in section.iter("li"):
@@ -185,7 +187,7 @@ def _write_notes_in_place(root: Any) -> None:
             paragraph.text = f"({(paragraph.text or '')[match.end() :].strip()})"
 
 
-def convert(data: bytes, filename: str, media_type: str) -> Any:
+def convert_to_html(data: bytes, filename: str, media_type: str) -> Any:
     """Return the file as an HTML document, made by xberg. Raises: DocumentRejected if xberg cannot read the file."""
     file = xberg.ExtractInput(
         kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=media_type or None, filename=filename

@@ -10,13 +10,20 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import format_list_number
-from retrieval.documents.extraction.visible import HEADINGS, find_opened_elements, is_hidden, text_of
+from retrieval.documents.extraction.visible import HEADINGS, find_openable_elements, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, Section, leave_out, read_declared_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    LeftOutParts,
+    Section,
+    describe_left_out_parts,
+    read_declared_title,
+)
 
 _SITE_NAME = re.compile(r" ?[—–|·:-] \S")
 
@@ -114,7 +121,7 @@ def convert_html(root: etree._Element) -> str:
     return write_page(root)[0]
 
 
-def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
+def write_page(root: etree._Element) -> tuple[str, tuple[LeftOutParts, ...]]:
     _write_frames(root)
     unread = _drop_invisible_elements(root)
     _tidy(root)
@@ -123,13 +130,13 @@ def write_page(root: etree._Element) -> tuple[str, tuple[LeftOut, ...]]:
     if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _read_unlinked_text(titles[0]).strip():
         main.text, titles[0].tail = "", main.text
         main.insert(0, titles[0])
-    text = make_canonical(_to_markdown(main)).strip("\n")
+    text = make_canonical_text(_to_markdown(main)).strip("\n")
     words = Counter(_WORDS.findall(text))
     counts = {kind: sum(word not in words for word in _WORDS.findall(" ".join(unread[kind]))) for kind in unread}
     found = Counter(_WORDS.findall(_read_unlinked_text(root)))
     counts["outside"] += (found - words).total() if main is not root else 0
     counts["outside"] *= counts["outside"] >= max(_FEWEST_OUTSIDE, _OUTSIDE_SHARE * found.total())
-    return text, tuple(each for kind, count in counts.items() for each in leave_out(kind, (), count))
+    return text, tuple(each for kind, count in counts.items() for each in describe_left_out_parts(kind, (), count))
 
 
 def parse_html(source: str, filename: str) -> etree._Element | None:
@@ -156,14 +163,14 @@ def _write_frames(root: etree._Element) -> None:
 
 
 def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
-    tabs = _find_tabs(root)
-    opened = find_opened_elements(root)
+    tabs = _find_tab_elements(root)
+    opened = find_openable_elements(root)
     _name_panels(root, tabs)
     unread: dict[str, list[str]] = {"hidden": [], "struck": [], "outside": []}
     gone: set[etree._Element] = set()
     controls = set(opened.values())
     elements = list(root.iter(etree.Element))
-    letters, linked = _measure(elements)
+    letters, linked = _count_letters_by_element(elements)
     plain = letters[root] - linked[root]
     most = min(max(_SMALL_PART, _PART_SHARE * plain), plain / 2)
     for element in elements:
@@ -229,7 +236,7 @@ def _read_own_text(element: etree._Element) -> str:
     return "".join(parts)
 
 
-def _find_tabs(root: etree._Element) -> list[etree._Element]:
+def _find_tab_elements(root: etree._Element) -> list[etree._Element]:
     for number, tablist in enumerate(root.xpath("//*/*[@role='tablist']")):
         tabs, panels = tablist.xpath(".//*[@role='tab']"), tablist.xpath("..//*[@role='tabpanel']")
         for order, (tab, panel) in enumerate(zip(tabs, panels, strict=False) if len(tabs) == len(panels) else ()):
@@ -259,7 +266,7 @@ def _drop_tables_of_contents(root: etree._Element) -> None:
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))
-    letters, linked = _measure(elements)
+    letters, linked = _count_letters_by_element(elements)
     for element in reversed(elements):
         page, mark, place = (element.get("href") or "").partition("#")
         leads = bool(mark) and (bool(page) or unquote(place) in places)
@@ -283,7 +290,9 @@ def _drop_tables_of_contents(root: etree._Element) -> None:
                     _drop(parent)
 
 
-def _measure(elements: list[etree._Element]) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
+def _count_letters_by_element(
+    elements: list[etree._Element],
+) -> tuple[dict[etree._Element, int], dict[etree._Element, int]]:
     letters: dict[etree._Element, int] = {}
     linked: dict[etree._Element, int] = {}
     for element in reversed(elements):
@@ -488,7 +497,7 @@ def _write_definitions(root: etree._Element) -> None:
         for group in definitions.findall("div"):
             _unwrap(group)
         entries = [entry for entry in definitions if entry.tag in ("dt", "dd")]
-        is_short = all(map(_fits_an_item, entries))
+        is_short = all(map(_is_short_definition, entries))
         definitions.tag = "ul" if is_short else "div"
         item = before = None
         for entry in entries:
@@ -507,7 +516,7 @@ def _write_definitions(root: etree._Element) -> None:
             item.append(entry)
 
 
-def _fits_an_item(entry: etree._Element) -> bool:
+def _is_short_definition(entry: etree._Element) -> bool:
     blocks = [part.tag for part in entry.iterdescendants() if part.tag in _BLOCKS]
     return len(_flatten(entry)) <= _LONGEST_DEFINITION and blocks in ([], ["p"])
 
@@ -625,18 +634,18 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append("\n")
     elif tag in ("code", "kbd", "samp"):
         words = _flatten(element)
-        _add(parts, f"`{words}`" if words and "`" not in words else words)
+        _append_words(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not _ITEM_BEGINS.search("".join(parts[-3:])) else ""
-        _add(parts, f"\n{_make_item_sign(element)} " if tag == "li" else edge)
+        _append_words(parts, f"\n{_make_list_marker(element)} " if tag == "li" else edge)
         _write_words(element.text, parts)
         for child in element:
             _write(child, parts)
             _write_words(child.tail, parts)
-        _add(parts, "\n\n" if tag in _BLOCKS else "")
+        _append_words(parts, "\n\n" if tag in _BLOCKS else "")
 
 
-def _make_item_sign(item: etree._Element) -> str:
+def _make_list_marker(item: etree._Element) -> str:
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":
@@ -660,10 +669,10 @@ def _write_words(text: str | None, parts: list[str]) -> None:
     words = re.sub(r"\s+", " ", text or "")
     if not parts or parts[-1][-1] in "\n ":
         words = words.lstrip()
-    _add(parts, words)
+    _append_words(parts, words)
 
 
-def _add(parts: list[str], words: str) -> None:
+def _append_words(parts: list[str], words: str) -> None:
     if words:
         parts.append(words)
 

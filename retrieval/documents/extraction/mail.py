@@ -33,13 +33,13 @@ from retrieval.documents import formats
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.calendars import extract_calendar
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_codec, replace_unknown_encodings
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, leave_out, strip_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, describe_left_out_parts, strip_title
 from retrieval.text.word_lists import fill_in
 
 HEADERS = ("From", "To", "Cc", "Bcc", "Date")
@@ -117,7 +117,7 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
         members.add(f"{subject.replace('/', '-')}.eml", message)
         told = "; ".join(filter(None, (subject, _read_header(parsed, "From"), _read_header(parsed, "Date"))))
         writer.add_item(told.replace("<", "(").replace(">", ")"))
-    return writer.finish(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)
 
 
 def _parse(data: bytes) -> EmailMessage:
@@ -145,9 +145,9 @@ def _write_mail(
     writer.add_paragraph(headers.replace("<", "(").replace(">", ")"))
     for block in reader.blocks:
         writer.add_paragraph(block)
-    unread = [leave_out(kind, (), count) for kind, count in reader.unread.items()]
+    unread = [describe_left_out_parts(kind, (), count) for kind, count in reader.unread.items()]
     left_out = (*members.left_out, *(each for found in unread for each in found))
-    return writer.finish(subject, members=members.member_files, left_out=left_out)
+    return writer.build_extracted_text(subject, members=members.member_files, left_out=left_out)
 
 
 class _MailReader:
@@ -184,7 +184,7 @@ class _MailReader:
             for each in part.iter_parts():
                 self.read(each)
         elif sub in ("pkcs7-mime", "x-pkcs7-mime") or ending == ".p7m":
-            self._read_enveloped(part.get_payload(decode=True) or b"", name or "message")
+            self._read_signed_message(part.get_payload(decode=True) or b"", name or "message")
         elif sub in ("ms-tnef", "vnd.ms-tnef") or name.lower() == "winmail.dat":
             self._read_outlook_package(part.get_payload(decode=True) or b"", name or "winmail.dat")
         elif sub in ("calendar", "ics") or ending == ".ics":
@@ -221,7 +221,7 @@ class _MailReader:
 
     def _add_rich_text(self, data: bytes, *, is_compressed: bool) -> None:
         try:
-            data = _decompress(data) if is_compressed else data
+            data = _decompress_rich_text(data) if is_compressed else data
             self.blocks.append(extract(data, "message.rtf", limits=self._limits).text.strip())
         except DocumentRejected as error:
             if "holds no text" not in str(error):
@@ -288,7 +288,7 @@ class _MailReader:
         else:
             self.members.add(name, data)
 
-    def _read_enveloped(self, data: bytes, name: str) -> None:
+    def _read_signed_message(self, data: bytes, name: str) -> None:
         content = find_signed_content(data)
         if content is None:
             self.members.leave_out("encrypted", name)
@@ -351,7 +351,7 @@ def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
 def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
         value = value.decode(find_codec(codepage or "") or "windows-1252", "replace")
-    return make_canonical(str(value or "")).strip()
+    return make_canonical_text(str(value or "")).strip()
 
 
 def _decode_base64(text: str) -> bytes:
@@ -377,7 +377,7 @@ def _read_header(message: EmailMessage, name: str) -> str:
         text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # raised for damaged headers
         text = raw
-    return " ".join(make_canonical(text).split())
+    return " ".join(make_canonical_text(text).split())
 
 
 def _read_text(part: Any, filename: str) -> str:
@@ -428,7 +428,7 @@ def _read_headers(message: Any) -> dict[str, str]:
         "Date": format_datetime(sent) if sent else _find_header(message, "Date"),
         "Subject": message.subject or "",
     }
-    return {name: " ".join(make_canonical(_decode(value)).split()) for name, value in found.items()}
+    return {name: " ".join(make_canonical_text(_decode(value)).split()) for name, value in found.items()}
 
 
 def _find_header(message: Any, name: str) -> str:
@@ -449,12 +449,12 @@ def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[s
     for name, value in _read_headers(message).items():
         if value:
             mail[name] = value
-    page = make_canonical(message.html_body or "")
+    page = make_canonical_text(message.html_body or "")
     rich = message.properties.binary_prop_value(_RICH_TEXT)
     if rich and not page and not (message.body or "").strip():
         mail.set_content(rich, maintype="text", subtype=_COMPRESSED, cte="base64")
     else:
-        mail.set_content(make_canonical(message.body or ""))
+        mail.set_content(make_canonical_text(message.body or ""))
     if page:
         mail.add_alternative(page, subtype="html")
     linked = []
@@ -477,7 +477,7 @@ def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[s
     return mail, linked
 
 
-def _decompress(rich: bytes) -> bytes:
+def _decompress_rich_text(rich: bytes) -> bytes:
     try:
         return bytes(compressed_rtf.decompress(rich))
     except Exception as error:

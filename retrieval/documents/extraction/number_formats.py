@@ -178,7 +178,7 @@ def _show_digits(number: Decimal, pattern: str) -> str:
     before, _, after = f"{rounded:f}".partition(".")
     needed = iter(_trim(after, rest))
     shown = _PLACE.sub(lambda match: next(needed, ""), rest)
-    return f"{_show_whole(before.lstrip('0'), whole)}{'.' * bool(re.match('[0-9]', shown))}{shown}{behind}"
+    return f"{_show_integer_part(before.lstrip('0'), whole)}{'.' * bool(re.match('[0-9]', shown))}{shown}{behind}"
 
 
 def _trim(digits: str, pattern: str) -> str:
@@ -186,7 +186,7 @@ def _trim(digits: str, pattern: str) -> str:
     return digits[:least] + digits[least:].rstrip("0")
 
 
-def _show_whole(digits: str, pattern: str) -> str:
+def _show_integer_part(digits: str, pattern: str) -> str:
     count = len(_PLACE.findall(pattern))
     if not count:
         return pattern + digits

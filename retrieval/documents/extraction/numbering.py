@@ -23,8 +23,8 @@ _ROMAN: tuple[tuple[int, str], ...] = (
 _ROMAN += ((9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
-class Numbering:
-    """Counts a document's numbered paragraphs. Call :meth:`count` once for each paragraph, in order.
+class ParagraphNumbering:
+    """Counts a document's numbered paragraphs. Call :meth:`number_paragraph` once for each paragraph, in order.
 
     Source: ECMA-376 part 1, 17.9.
     """
@@ -46,7 +46,7 @@ class Numbering:
             else {}
         )
         for number in root.iterchildren(qn("w:num")) if root is not None else ():
-            self._read_instance(number)
+            self._read_numbering_instance(number)
         for definition in root.iterchildren(qn("w:abstractNum")) if root is not None else ():
             link = by_id.get(_read_value(definition, "w:numStyleLink"))
             if link is not None:
@@ -57,7 +57,7 @@ class Numbering:
             if found := self._find_style_place(style_id, by_id):
                 self._styles[style_id] = found
 
-    def _read_instance(self, number: Any) -> None:
+    def _read_numbering_instance(self, number: Any) -> None:
         num_id = number.get(qn("w:numId"))
         abstract = number.find(qn("w:abstractNumId"))
         self._abstract[num_id] = abstract.get(qn("w:val")) if abstract is not None else ""
@@ -97,7 +97,7 @@ class Numbering:
         level = _read_value(properties, "w:ilvl") or (str(by_style[1]) if by_style else "0")
         return (num_id, int(level)) if num_id in self._abstract else None
 
-    def count(self, paragraph: Any) -> tuple[int, str] | None:
+    def number_paragraph(self, paragraph: Any) -> tuple[int, str] | None:
         """Return the level and number (empty for a bullet) of the next paragraph; None if it is in no list."""
         place = self.find_place(paragraph)
         if place is None:

@@ -128,7 +128,7 @@ def describe_picture(description: str | None) -> str:
     return f"[Picture: {words}]"
 
 
-def collect_embedded(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
+def collect_embedded_files(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
     """Return the files that are embedded in the document."""
     members = Members(filename, limits)
     seen: set[str] = set()
@@ -159,10 +159,10 @@ def read_chart(root: Element) -> tuple[str, list[list[str]]]:
     columns: list[tuple[str, dict[int, str]]] = []
     names: dict[int, str] = {}
     for series in root.iter(qualify_name("c:ser")):
-        said = _read_points(series.find(qualify_name("c:tx")))
-        own = _read_points(_find_first_child(series, "c:cat", "c:xVal"))
-        values = _read_points(_find_first_child(series, "c:val", "c:yVal"))
-        for at, size in _read_points(series.find(qualify_name("c:bubbleSize"))).items():
+        said = _read_chart_points(series.find(qualify_name("c:tx")))
+        own = _read_chart_points(_find_first_child(series, "c:cat", "c:xVal"))
+        values = _read_chart_points(_find_first_child(series, "c:val", "c:yVal"))
+        for at, size in _read_chart_points(series.find(qualify_name("c:bubbleSize"))).items():
             values[at] = f"{values.get(at, '')} (size {size})"
         if series.find(qualify_name("c:xVal")) is not None and any(
             names.get(at, words) != words for at, words in own.items()
@@ -181,7 +181,7 @@ def _find_first_child(element: Element, *names: str) -> Element | None:
     return next((found for each in names if (found := element.find(qualify_name(each))) is not None), None)
 
 
-def _read_points(element: Element | None) -> dict[int, str]:
+def _read_chart_points(element: Element | None) -> dict[int, str]:
     found: dict[int, str] = {}
     if element is None:
         return found
@@ -238,7 +238,7 @@ def _write_math(element: Element) -> Iterator[str]:
         yield element.text or ""
         return
 
-    def part(of: str) -> str:
+    def write_part(of: str) -> str:
         found = element.find(qualify_name(f"m:{of}"))
         return "".join(_write_math(found)).strip() if found is not None else ""
 
@@ -249,15 +249,15 @@ def _write_math(element: Element) -> Iterator[str]:
         case "f":
             kind = element.find(f"{qualify_name('m:fPr')}/{qualify_name('m:type')}")
             sign = ", " if kind is not None and kind.get(qualify_name("m:val")) == "noBar" else "/"
-            yield f"{grouped(part('num'))}{sign}{grouped(part('den'))}"
+            yield f"{grouped(write_part('num'))}{sign}{grouped(write_part('den'))}"
         case "sSup":
-            yield f"{grouped(part('e'))}^{grouped(part('sup'))}"
+            yield f"{grouped(write_part('e'))}^{grouped(write_part('sup'))}"
         case "sSub":
-            yield f"{grouped(part('e'))}_{grouped(part('sub'))}"
+            yield f"{grouped(write_part('e'))}_{grouped(write_part('sub'))}"
         case "limLow" | "limUpp":
-            yield f"{grouped(part('e'))}{'_' if local == 'limLow' else '^'}{grouped(part('lim'))}"
+            yield f"{grouped(write_part('e'))}{'_' if local == 'limLow' else '^'}{grouped(write_part('lim'))}"
         case "sPre":
-            yield f"_{grouped(part('sub'))}^{grouped(part('sup'))} {part('e')}"
+            yield f"_{grouped(write_part('sub'))}^{grouped(write_part('sup'))} {write_part('e')}"
         case "m" | "eqArr":
             rows = (
                 [*row] if local == "m" else [row]
@@ -265,15 +265,17 @@ def _write_math(element: Element) -> Iterator[str]:
             )
             yield "; ".join(", ".join(map(write_equation, row)) for row in rows)
         case "sSubSup":
-            yield f"{grouped(part('e'))}_{grouped(part('sub'))}^{grouped(part('sup'))}"
+            yield f"{grouped(write_part('e'))}_{grouped(write_part('sub'))}^{grouped(write_part('sup'))}"
         case "rad":
-            yield f"{part('deg')}√{grouped(part('e'))}"
+            yield f"{write_part('deg')}√{grouped(write_part('e'))}"
         case "nary":
             chosen = element.find(f"{qualify_name('m:naryPr')}/{qualify_name('m:chr')}")
             limits = "".join(
-                f"{mark}{grouped(words)}" for mark, words in (("_", part("sub")), ("^", part("sup"))) if words
+                f"{mark}{grouped(words)}"
+                for mark, words in (("_", write_part("sub")), ("^", write_part("sup")))
+                if words
             )
-            yield f"{chosen.get(qualify_name('m:val')) if chosen is not None else '∫'}{limits} {part('e')}"
+            yield f"{chosen.get(qualify_name('m:val')) if chosen is not None else '∫'}{limits} {write_part('e')}"
         case "d":
             marks = {
                 etree.QName(each).localname: each.get(qualify_name("m:val")) for each in element.iterfind("{*}dPr/*")
@@ -281,7 +283,7 @@ def _write_math(element: Element) -> Iterator[str]:
             inside = ", ".join(map(write_equation, element.iterchildren(qualify_name("m:e"))))
             yield f"{marks.get('begChr', '(')}{inside}{marks.get('endChr', ')')}"
         case "func":
-            yield f"{part('fName')} {grouped(part('e'))}"
+            yield f"{write_part('fName')} {grouped(write_part('e'))}"
         case "rPr" | "ctrlPr":
             return
         case _:

@@ -13,15 +13,15 @@ import xlrd
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
-from retrieval.documents.extraction.sheets import Area, Sheet, extract_plainly, write_sheets
+from retrieval.documents.extraction.sheets import CellArea, Sheet, extract_unformatted_workbook, write_sheets
 from retrieval.documents.extraction.tabular import extract_table
 from retrieval.documents.formats import XML_WORKBOOK, is_text_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.media_types import CSV, HTML
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, describe_left_out_parts
 
 # Names of number formats in XML workbooks.
 _NAMED_FORMATS = {
@@ -48,25 +48,25 @@ def extract_old_workbook(data: bytes, filename: str, media_type: str, limits: Ex
     # xlrd may raise any exception. Another library then reads the file.
     except Exception as error:
         if "encrypted" not in str(error):
-            return extract_plainly(data, filename, media_type, limits)
+            return extract_unformatted_workbook(data, filename, media_type, limits)
         raise DocumentRejected(
             f"{filename} is password-protected: save it as .xlsx in Excel and upload that."
         ) from error
     sheets = workbook.sheets()
-    hidden = [make_canonical(sheet.name) for sheet in sheets if sheet.visibility]
+    hidden = [make_canonical_text(sheet.name) for sheet in sheets if sheet.visibility]
     shown = [_read_old_sheet(sheet) for sheet in sheets if not sheet.visibility]
-    return write_sheets(shown, filename, "", limits, leave_out("sheets", hidden))
+    return write_sheets(shown, filename, "", limits, describe_left_out_parts("sheets", hidden))
 
 
 def _read_old_sheet(sheet: Any) -> Sheet:
-    merged = [Area(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
-    read = Sheet(make_canonical(sheet.name), merged=merged)
+    merged = [CellArea(top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells]
+    read = Sheet(make_canonical_text(sheet.name), merged=merged)
     for row in range(sheet.nrows):
         for column, cell in enumerate(sheet.row(row)):
             number_format = sheet.book.format_map[sheet.book.xf_list[cell.xf_index].format_key].format_str
             read.add(row + 1, column + 1, _read_old_value(cell, number_format, sheet.book.datemode), number_format)
     read.notes = {
-        (row + 1, column + 1): make_canonical(note.text) for (row, column), note in sheet.cell_note_map.items()
+        (row + 1, column + 1): make_canonical_text(note.text) for (row, column), note in sheet.cell_note_map.items()
     }
     rows, columns = (
         {at + 1 for at, about in found.items() if about.hidden and not about.outline_level}
@@ -111,13 +111,13 @@ def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> Extrac
     }
     shown, hidden = [], []
     for sheet in root.iter("{*}Worksheet"):
-        name = make_canonical(_get(sheet, "Name"))
+        name = make_canonical_text(_get(sheet, "Name"))
         if sheet.findtext("{*}WorksheetOptions/{*}Visible") in ("SheetHidden", "SheetVeryHidden"):
             hidden.append(name)
         else:
             shown.append(_read_xml_sheet(sheet, name, formats))
-    title = make_canonical(root.findtext("{*}DocumentProperties/{*}Title") or "")
-    return write_sheets(shown, filename, title, limits, leave_out("sheets", hidden))
+    title = make_canonical_text(root.findtext("{*}DocumentProperties/{*}Title") or "")
+    return write_sheets(shown, filename, title, limits, describe_left_out_parts("sheets", hidden))
 
 
 def _get(element: etree._Element, name: str) -> str:
@@ -138,7 +138,7 @@ def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterato
 
 
 def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -> Sheet:
-    merged: list[Area] = []
+    merged: list[CellArea] = []
     read = Sheet(name, merged=merged)
     hidden: set[int] = set()
     for row_at, row in _number_elements(sheet.iterfind("{*}Table/{*}Row"), "Span"):
@@ -153,10 +153,10 @@ def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -
                 number_format = "h:mm" if named[1] == "Time" else ""
             read.add(row_at, at, _read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
             for note in cell.iterfind("{*}Comment/{*}Data"):
-                read.notes[row_at, at] = make_canonical("".join(note.itertext()))
+                read.notes[row_at, at] = make_canonical_text("".join(note.itertext()))
             across, down = (int(_get(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))
             if across or down:
-                merged.append(Area(row_at, at, row_at + down, at + across))
+                merged.append(CellArea(row_at, at, row_at + down, at + across))
     columns = {
         number
         for at, column in _number_elements(sheet.iterfind("{*}Table/{*}Column"), "Span")

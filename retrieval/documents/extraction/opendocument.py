@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from retrieval.documents.extraction.archive import parse_xml
 from retrieval.documents.extraction.office_xml import is_page_number
-from retrieval.documents.extraction.opendocument_parts import Numbers, add_generated_text
+from retrieval.documents.extraction.opendocument_parts import OpenDocumentNumbering, add_generated_text
 from retrieval.documents.extraction.opendocument_sheet import (
     NAMESPACES,
     Element,
@@ -20,7 +20,7 @@ from retrieval.documents.extraction.opendocument_sheet import (
     read_words,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, describe_left_out_parts
 
 # Skipped elements repeat headings, or contain deleted text, comments or notes of a slide.
 _PASSED_OVER = frozenset(
@@ -52,7 +52,7 @@ def extract_opendocument_text(data: bytes, filename: str, media_type: str, limit
         _Body(root, writer, styles).write(body)
     for words in _read_margins(styles):
         writer.add_paragraph(words)
-    return writer.finish(title or writer.first_title)
+    return writer.build_extracted_text(title or writer.first_title)
 
 
 def extract_opendocument_slides(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -69,7 +69,7 @@ def extract_opendocument_slides(data: bytes, filename: str, media_type: str, lim
             hidden.append(str(number))
         else:
             _write_slide(page, number, body, writer)
-    return writer.finish(title or writer.first_title, left_out=leave_out("slides", hidden))
+    return writer.build_extracted_text(title or writer.first_title, left_out=describe_left_out_parts("slides", hidden))
 
 
 def _read_part(archive: zipfile.ZipFile, path: str) -> Element | None:
@@ -99,7 +99,7 @@ def _write_slide(page: Element, number: int, body: _Body, writer: MarkdownWriter
 class _Body:
     def __init__(self, root: Element, writer: MarkdownWriter, styles: Element | None) -> None:
         self._writer = writer
-        self._numbers = Numbers([root] if styles is None else [root, styles])
+        self._numbers = OpenDocumentNumbering([root] if styles is None else [root, styles])
         self._parents = {
             style.get(qualify_name("style:name")): style.get(qualify_name("style:parent-style-name"))
             for style in root.iter(qualify_name("style:style"))
@@ -148,8 +148,12 @@ class _Body:
         return style == "Title"
 
     def _write_list(self, element: Element, level: int, style: str) -> None:
-        if level == 0 and element.get(qualify_name("text:continue-numbering")) != "true" and not _continues(element):
-            self._numbers.begin(style)
+        if (
+            level == 0
+            and element.get(qualify_name("text:continue-numbering")) != "true"
+            and not _continues_list(element)
+        ):
+            self._numbers.restart_numbering(style)
         for item in element:
             if item.tag not in (qualify_name("text:list-item"), qualify_name("text:list-header")):
                 continue
@@ -166,7 +170,7 @@ class _Body:
                     is_counted = False
 
 
-def _continues(element: Element) -> bool:
+def _continues_list(element: Element) -> bool:
     return element.get(qualify_name("text:continue-list")) is not None
 
 

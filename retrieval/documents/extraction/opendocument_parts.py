@@ -17,7 +17,7 @@ from retrieval.documents.extraction.opendocument_sheet import Element, qualify_n
 _FORMS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 
 
-class Numbers:
+class OpenDocumentNumbering:
     """Counts an OpenDocument text's numbered headings and list items.
 
     Source: OpenDocument 1.3 part 3, 16.35 and 19.498.
@@ -36,7 +36,7 @@ class Numbers:
                 self._levels.setdefault("" if is_outline else style.get(qualify_name("style:name")) or "", levels)
         self._counts: dict[str, dict[int, int]] = {}
 
-    def begin(self, style: str) -> None:
+    def restart_numbering(self, style: str) -> None:
         self._counts.pop(style, None)
 
     def count_heading(self, level: int) -> str:
@@ -89,7 +89,7 @@ def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
         control = controls.get(place.get(qualify_name("draw:control")))
         _replace(place, _read_control(control) if control is not None else "")
     for place in list(root.iter(qualify_name("draw:object"))):
-        _write_object(place, archive)
+        _inline_embedded_object(place, archive)
     for paragraph in root.iter(qualify_name("text:p"), qualify_name("text:h")):
         _mark_superscripts(paragraph, raised, lowered)
 
@@ -123,7 +123,7 @@ def _read_control(control: Element) -> str:
     return control.get(qualify_name("form:current-value")) or control.get(qualify_name("form:value")) or label
 
 
-def _write_object(place: Element, archive: zipfile.ZipFile) -> None:
+def _inline_embedded_object(place: Element, archive: zipfile.ZipFile) -> None:
     path = posixpath.normpath(f"{place.get(qualify_name('xlink:href')) or ''}/content.xml")
     if path not in archive.namelist():
         return

@@ -11,11 +11,11 @@ from lxml import etree
 
 from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import Cell
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.number_formats import show_value
-from retrieval.documents.extraction.sheets import Area, Sheet, write_sheets
+from retrieval.documents.extraction.sheets import CellArea, Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, strip_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, describe_left_out_parts, strip_title
 
 Element = etree._Element
 
@@ -65,7 +65,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
         root = parse_xml(archive.read("content.xml"))
         meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
     title = meta.find(f".//{qualify_name('dc:title')}") if meta is not None else None
-    return root, strip_title(make_canonical(title.text or "")) if title is not None else ""
+    return root, strip_title(make_canonical_text(title.text or "")) if title is not None else ""
 
 
 def find_styles(root: Element, properties: str, attribute: str, value: str) -> set[str | None]:
@@ -78,7 +78,7 @@ def find_styles(root: Element, properties: str, attribute: str, value: str) -> s
 
 def read_words(element: Element) -> str:
     """Return the element's text, with footnotes in parentheses."""
-    return _SPACES.sub(" ", make_canonical("".join(_read_pieces(element)))).strip()
+    return _SPACES.sub(" ", make_canonical_text("".join(_read_pieces(element)))).strip()
 
 
 def _read_pieces(element: Element) -> Iterator[str]:
@@ -127,10 +127,10 @@ def extract_opendocument_sheet(data: bytes, filename: str, media_type: str, limi
     shown, hidden = [], []
     for table in root.iter(qualify_name("table:table")):
         if table.get(qualify_name("table:style-name")) in not_shown:
-            hidden.append(make_canonical(table.get(qualify_name("table:name")) or ""))
+            hidden.append(make_canonical_text(table.get(qualify_name("table:name")) or ""))
         else:
             shown.append(_read_sheet(table, filename))
-    left_out = leave_out("sheets", hidden) + leave_out("charts", list(_list_charts(data)))
+    left_out = describe_left_out_parts("sheets", hidden) + describe_left_out_parts("charts", list(_list_charts(data)))
     return write_sheets(shown, filename, title, limits, left_out)
 
 
@@ -143,8 +143,8 @@ def _list_charts(data: bytes) -> Iterator[str]:
 
 
 def _read_sheet(table: Element, filename: str) -> Sheet:
-    merged: list[Area] = []
-    sheet = Sheet(make_canonical(table.get(qualify_name("table:name")) or ""), merged=merged)
+    merged: list[CellArea] = []
+    sheet = Sheet(make_canonical_text(table.get(qualify_name("table:name")) or ""), merged=merged)
     count = 0
     row_at = 1
     hidden: list[range] = []
@@ -169,7 +169,7 @@ def _read_sheet(table: Element, filename: str) -> Sheet:
                 cells |= dict.fromkeys(range(at, at + times), Cell(words, kind not in (None, "string")))
                 rows, columns = (read_number(element, f"{of}-spanned") for of in ("rows", "columns"))
                 if rows > 1 or columns > 1:
-                    merged.append(Area(row_at, at, row_at + rows - 1, at + columns - 1))
+                    merged.append(CellArea(row_at, at, row_at + rows - 1, at + columns - 1))
             for note in element.iterchildren(qualify_name("office:annotation")):
                 sheet.notes[row_at, at] = " ".join(map(read_words, note.iter(qualify_name("text:p"))))
             at += times
@@ -206,14 +206,14 @@ def _read_value(cell: Element) -> str:
     if kind == "date":
         return _format_date(words, cell.get(qualify_name("office:date-value")) or "")
     if kind not in ("float", "currency", "percentage"):
-        return words or make_canonical(cell.get(qualify_name("office:string-value")) or "")
+        return words or make_canonical_text(cell.get(qualify_name("office:string-value")) or "")
     value = float(cell.get(qualify_name("office:value")) or "nan")
     if value != value:
         return words
     if not words or (value == 0 and not any(map(str.isalnum, words))):
         return show_value(value, "0.##########%" if kind == "percentage" else "General")
     shown = _SHOWN_NUMBER.search(words)
-    plain = _find_decimal_number(shown[0], abs(value)) if shown else ""
+    plain = _parse_shown_number(shown[0], abs(value)) if shown else ""
     if not shown or not plain:
         return words
     before, behind = words[: shown.start()], words[shown.end() :]
@@ -222,7 +222,7 @@ def _read_value(cell: Element) -> str:
     return f"{before}{plain}{behind}"
 
 
-def _find_decimal_number(shown: str, value: float) -> str:
+def _parse_shown_number(shown: str, value: float) -> str:
     """Return the number in ``shown`` with a decimal point; empty if the number does not equal ``value``.
 
     ``shown`` may be rounded, and be in percent, thousands or millions.

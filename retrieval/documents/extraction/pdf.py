@@ -16,9 +16,9 @@ from PIL import Image
 
 from retrieval.documents.extraction.archive import Members
 from retrieval.documents.extraction.completeness import find_lost_words
-from retrieval.documents.extraction.decoding import make_canonical
-from retrieval.documents.extraction.pdf_added import Added
-from retrieval.documents.extraction.pdf_page import find_rules, needs_ocr, read_page
+from retrieval.documents.extraction.decoding import make_canonical_text
+from retrieval.documents.extraction.pdf_added import AddedPdfContent
+from retrieval.documents.extraction.pdf_page import find_ruled_lines, needs_ocr, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
 from retrieval.documents.extraction.printed_tables import join_tables, replace_by_tables
 from retrieval.documents.extraction.printed_text import compose_text, find_largest_heading
@@ -29,7 +29,7 @@ from retrieval.text.extracted import (
     Page,
     Section,
     build_too_much_text_error,
-    leave_out,
+    describe_left_out_parts,
     read_declared_title,
     strip_title,
 )
@@ -48,7 +48,7 @@ _MOST_NUMBERS = 5
 _Shape = tuple[str, str]
 
 
-def drop_running_lines(pages: Sequence[PrintedPage]) -> None:
+def drop_running_headers(pages: Sequence[PrintedPage]) -> None:
     """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged."""
     if len(pages) < _FEWEST_PAGES:
         return
@@ -97,13 +97,13 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
             )
             is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
             place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_list_comparable_texts(edge, line.text, index)), place))
+            found.append((line, list(_list_line_variants(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _list_comparable_texts(edge: str, text: str, index: int) -> list[_Shape]:
+def _list_line_variants(edge: str, text: str, index: int) -> list[_Shape]:
     """Return the line, and for each number in it, a variant with the number's difference from ``index``.
 
     A running title has a variant in common on several pages, because its page number grows with ``index``.
@@ -139,25 +139,25 @@ def extract_pdf(
     """
     with _open(data, filename, limits) as document:
         members = Members(filename, limits)
-        added = Added(document, data, members)
+        added = AddedPdfContent(document, data, members)
         added.read_attachments()
         pages, unread, written = _read_pages(document, added, filename, limits, recognised)
         outline, declared = _read_outline(document), document.get_metadata_value("Title")
         left_out = (
             *members.left_out,
-            *leave_out("comments", (), added.comments),
+            *describe_left_out_parts("comments", (), added.comments),
             *added.hidden_layers,
-            *leave_out("form", (), int(added.is_xfa_form())),
+            *describe_left_out_parts("form", (), int(added.is_xfa_form())),
         )
     lines = [line for page in pages for line in page.lines]
-    drop_running_lines(pages)
+    drop_running_headers(pages)
     join_tables(pages)
     text, places, headings = compose_text(pages)
     kept = {id(line) for page in pages for line in page.lines}
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
     bookmarks = _locate_sections(text, places, outline)
-    title = read_declared_title(make_canonical(declared))
+    title = read_declared_title(make_canonical_text(declared))
     return ExtractedText(
         text,
         title=title or find_largest_heading(pages),
@@ -165,7 +165,7 @@ def extract_pdf(
         sections=bookmarks if len(bookmarks) >= _FEWEST_BOOKMARKS or not headings else headings,
         pages=places,
         members=members.member_files,
-        left_out=(*left_out, *leave_out("words", lost)),
+        left_out=(*left_out, *describe_left_out_parts("words", lost)),
     )
 
 
@@ -197,7 +197,11 @@ def _check_count(pages: int, filename: str, limits: ExtractionLimits) -> None:
 
 
 def _read_pages(
-    document: Any, added: Added, filename: str, limits: ExtractionLimits, recognised: Mapping[int, PrintedPage]
+    document: Any,
+    added: AddedPdfContent,
+    filename: str,
+    limits: ExtractionLimits,
+    recognised: Mapping[int, PrintedPage],
 ) -> tuple[list[PrintedPage], list[int], list[str]]:
     pages: list[PrintedPage] = []
     unread: list[int] = []
@@ -205,7 +209,7 @@ def _read_pages(
     total = 0
     for number in range(1, len(document) + 1):
         page = document[number - 1]
-        added.hide_layers(page)
+        added.hide_undrawn_layers(page)
         printed = recognised.get(number) or read_page(page)
         is_read = number not in recognised and not needs_ocr(page, printed)
         if is_read:
@@ -214,7 +218,7 @@ def _read_pages(
             unread.append(number)
         added.read_annotations(page, printed)
         if number not in recognised:
-            printed.lines = replace_by_tables(printed.lines, find_rules(page, printed))
+            printed.lines = replace_by_tables(printed.lines, find_ruled_lines(page, printed))
         printed.lines = order_lines(printed.lines, printed.height)
         for line in printed.lines:
             line.boxes = []
@@ -231,7 +235,7 @@ def _read_outline(document: pypdfium2.PdfDocument) -> _Outline:
     for bookmark in document.get_toc(max_depth=6):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
-        title = strip_title(make_canonical(bookmark.get_title() or ""))
+        title = strip_title(make_canonical_text(bookmark.get_title() or ""))
         if index is not None and title:
             found.append((bookmark.level + 1, title, index))
         if len(found) >= 10_000:

@@ -11,9 +11,9 @@ import pypdfium2
 import pypdfium2.raw as pdfium_c
 
 from retrieval.documents.extraction.archive import Members
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.printed import PrintedPage, insert_text_at, turn_box
-from retrieval.text.extracted import LeftOut, leave_out
+from retrieval.text.extracted import LeftOutParts, describe_left_out_parts
 
 _TICKED, _EMPTY = "☒", "☐"
 _MOST_ANNOTATIONS = 5_000
@@ -30,7 +30,7 @@ _UNNAMED = "\0"
 _INVISIBLE = 3
 
 
-class Added:
+class AddedPdfContent:
     """Collects the content of a PDF outside the text of its pages. Create it before a page is loaded.
 
     Attached files are added to ``members``.
@@ -48,9 +48,9 @@ class Added:
 
     def read_attachments(self) -> None:
         for number in range(min(self._document.count_attachments(), _MOST_ANNOTATIONS)):
-            self._attach(self._document.get_attachment(number))
+            self._add_attachment(self._document.get_attachment(number))
 
-    def _attach(self, file: Any) -> None:
+    def _add_attachment(self, file: Any) -> None:
         if self._members is None:
             return
         try:
@@ -78,9 +78,9 @@ class Added:
         if kind == pdfium_c.FPDF_ANNOT_FILEATTACHMENT:
             file = pdfium_c.FPDFAnnot_GetFileAttachment(annotation)
             if file:
-                self._attach(pypdfium2.PdfAttachment(file, self._document))
+                self._add_attachment(pypdfium2.PdfAttachment(file, self._document))
         text = (
-            self._read_field(annotation)
+            self._read_form_field(annotation)
             if kind == pdfium_c.FPDF_ANNOT_WIDGET
             else _read_pdfium_string(pdfium_c.FPDFAnnot_GetStringValue, annotation, b"Contents")
         )
@@ -97,7 +97,7 @@ class Added:
         elif kind not in _NO_COMMENT:
             self.comments += 1
 
-    def _read_field(self, annotation: Any) -> str:
+    def _read_form_field(self, annotation: Any) -> str:
         form = self._document.formenv
         if form is None:
             return ""
@@ -116,7 +116,7 @@ class Added:
         is_secret = pdfium_c.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD
         return "" if is_secret else _read_pdfium_string(pdfium_c.FPDFAnnot_GetFormFieldValue, form, annotation)
 
-    def hide_layers(self, page: Any) -> None:
+    def hide_undrawn_layers(self, page: Any) -> None:
         layers: dict[str, list[Any]] = {}
         for number in range(min(pdfium_c.FPDFPage_CountObjects(page), _MOST_OBJECTS)):
             found = pdfium_c.FPDFPage_GetObject(page, number)
@@ -133,9 +133,11 @@ class Added:
                 _set_active(objects, is_active=False)
 
     @property
-    def hidden_layers(self) -> tuple[LeftOut, ...]:
+    def hidden_layers(self) -> tuple[LeftOutParts, ...]:
         hidden = [name for name, is_hidden in self._is_hidden.items() if is_hidden]
-        return leave_out("layers", [make_canonical(name) for name in hidden if _UNNAMED not in name], len(hidden))
+        return describe_left_out_parts(
+            "layers", [make_canonical_text(name) for name in hidden if _UNNAMED not in name], len(hidden)
+        )
 
 
 def _read_layer_name(found: Any) -> str:
@@ -148,7 +150,7 @@ def _read_layer_name(found: Any) -> str:
 
 
 def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
-    if not any(_has_words(found, _DEEPEST_FORM) for found in objects):
+    if not any(_has_visible_text(found, _DEEPEST_FORM) for found in objects):
         return False
     pictures = []
     for is_active in (False, True):
@@ -159,11 +161,11 @@ def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
     return pictures[0] == pictures[1]
 
 
-def _has_words(found: Any, depth: int) -> bool:
+def _has_visible_text(found: Any, depth: int) -> bool:
     kind = pdfium_c.FPDFPageObj_GetType(found)
     if kind == pdfium_c.FPDF_PAGEOBJ_FORM and depth:
         parts = range(min(pdfium_c.FPDFFormObj_CountObjects(found), _MOST_PARTS))
-        return any(_has_words(pdfium_c.FPDFFormObj_GetObject(found, at), depth - 1) for at in parts)
+        return any(_has_visible_text(pdfium_c.FPDFFormObj_GetObject(found, at), depth - 1) for at in parts)
     return bool(kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE)
 
 

@@ -61,9 +61,9 @@ class _Writer:
     def __init__(self, textpage: Any) -> None:
         self._textpage = textpage
         self.lines: list[PrintedLine] = []
-        self._start()
+        self._start_line()
 
-    def _start(self, *, follows: bool = False) -> None:
+    def _start_line(self, *, follows: bool = False) -> None:
         self._characters: list[str] = []
         self._boxes: list[Box] = []
         self._indexes: list[int] = []
@@ -146,10 +146,10 @@ class _Writer:
             sizes, bolds = zip(*map(self._read_font, samples), strict=True)
             box, size = find_surrounding_box(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
-                _order_hyphens(self._characters, self._boxes)
+                _move_number_hyphens(self._characters, self._boxes)
             text, boxes = _write_marks(self._characters, self._boxes, self._marks)
             self.lines.append(PrintedLine(text, box, size, all(bolds), self._follows, boxes))
-        self._start(follows=follows)
+        self._start_line(follows=follows)
 
     def _read_font(self, index: int) -> tuple[float, bool]:
         matrix = pdfium_c.FS_MATRIX()
@@ -167,7 +167,7 @@ def _is_bold(name: bytes) -> bool:
     return _BOLD_NAME.search(name.decode("ascii", "replace")) is not None
 
 
-def _order_hyphens(characters: list[str], boxes: list[Box]) -> None:
+def _move_number_hyphens(characters: list[str], boxes: list[Box]) -> None:
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -271,7 +271,7 @@ def _find_text_rotation(textpage: Any) -> int:
     return angles.most_common(1)[0][0] if angles else 0
 
 
-def find_rules(page: Any, printed: PrintedPage) -> RuledLines:
+def find_ruled_lines(page: Any, printed: PrintedPage) -> RuledLines:
     left, _bottom, _right, top = page.get_bbox()
     turned = (page.get_rotation() - printed.turned) % 360
     boxes = []

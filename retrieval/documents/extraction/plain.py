@@ -8,11 +8,18 @@ import re
 from lxml import etree
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.markdown import build_markdown_text, find_title
 from retrieval.documents.extraction.restructured import has_markup, measure_heading, to_markdown
 from retrieval.media_types import RST
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, find_line_starts, leave_out, strip_title
+from retrieval.text.extracted import (
+    ExtractedText,
+    ExtractionLimits,
+    Section,
+    describe_left_out_parts,
+    find_line_starts,
+    strip_title,
+)
 
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
@@ -23,7 +30,7 @@ _CAPITALS = re.compile("[A-Z]{3}")
 def extract_plain(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text, encoded = _ENCODED.subn("", _read_xml(data) or decode(data, filename))
     if encoded:
-        return ExtractedText(text, left_out=leave_out("encoded", (), encoded))
+        return ExtractedText(text, left_out=describe_left_out_parts("encoded", (), encoded))
     sections = find_underlined_headings(text)
     if media_type == RST or (sections and has_markup(text)):
         return build_markdown_text(to_markdown(text), media_type=RST)
@@ -41,7 +48,7 @@ def _read_xml(data: bytes) -> str:
         return ""
     values = [pair for each in elements for pair in (*each.items(), (each.tag, each.text))]
     lines = [f"{etree.QName(str(name)).localname}: {str(value).strip()}\n" for name, value in values if value]
-    return make_canonical("".join(line for line in lines if not line.endswith(": \n")))
+    return make_canonical_text("".join(line for line in lines if not line.endswith(": \n")))
 
 
 def find_underlined_headings(text: str) -> list[Section]:

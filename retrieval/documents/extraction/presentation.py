@@ -11,11 +11,11 @@ from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 from pptx.oxml.ns import qn
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.numbering import format_list_number
 from retrieval.documents.extraction.office_xml import (
     choose_alternatives,
-    collect_embedded,
+    collect_embedded_files,
     convert_to_plain_office,
     describe_picture,
     qualify_name,
@@ -26,7 +26,7 @@ from retrieval.documents.extraction.office_xml import (
     write_superscript,
 )
 from retrieval.documents.extraction.writer import MarkdownWriter, TableCell, spread_merged_cells
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, leave_out, read_declared_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, describe_left_out_parts, read_declared_title
 
 # Shapes whose tops differ by at most this (in EMU) are in one row.
 _SAME_HEIGHT = 300_000
@@ -47,13 +47,13 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
             continue
         choose_alternatives(slide._element)
         _write_slide(slide, number, writer)
-    title = read_declared_title(make_canonical(presentation.core_properties.title or ""))
+    title = read_declared_title(make_canonical_text(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
     shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]
-    embedded = collect_embedded(shown, filename, limits)
-    left_out = (*leave_out("slides", hidden), *embedded.left_out)
-    return writer.finish(title, members=embedded.member_files, left_out=left_out)
+    embedded = collect_embedded_files(shown, filename, limits)
+    left_out = (*describe_left_out_parts("slides", hidden), *embedded.left_out)
+    return writer.build_extracted_text(title, members=embedded.member_files, left_out=left_out)
 
 
 def _write_slide(slide: Any, number: int, writer: MarkdownWriter) -> None:

@@ -42,8 +42,8 @@ def replace_by_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[P
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
         found = _replace(found, table)
-    for run in _find_runs(find_rows([line for line in found if not line.is_row])):
-        for table in _read_run(run, 0):
+    for run in _find_row_runs(find_rows([line for line in found if not line.is_row])):
+        for table in _read_row_run(run, 0):
             found = _replace(found, table)
     return found
 
@@ -59,7 +59,7 @@ def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLin
     ]
 
 
-def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
+def _find_row_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
     runs: list[list[PrintedRow]] = [[]]
     left = min((row.pieces[0].left for row in rows), default=0.0)
     for row in rows:
@@ -72,10 +72,10 @@ def _find_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
             runs.append([])
         if not is_prose:
             runs[-1].append(row)
-    return [trimmed for run in runs if len(trimmed := _trim_run(run)) >= _FEWEST_ROWS]
+    return [trimmed for run in runs if len(trimmed := _trim_row_run(run)) >= _FEWEST_ROWS]
 
 
-def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
+def _trim_row_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
     """Remove rows with a single piece from both ends of the run, except rows that continue a wrapped cell."""
     several = [at for at, row in enumerate(run) if len(row.pieces) > 1]
     if not several:
@@ -96,14 +96,14 @@ def _trim_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
     return list(run[first:last])
 
 
-def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
+def _read_row_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
     if len(run) < _FEWEST_ROWS:
         return []
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
         grid = build_grid(group_rows(run, columns), columns)
         table = build_found_table(grid)
-        if _is_table(grid, table):
+        if _is_plausible_table(grid, table):
             return [table]
     if depth >= _DEEPEST_SPLIT:
         return []
@@ -115,10 +115,14 @@ def _read_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
         if not singles:
             return []
         widest = singles[len(singles) // 2]
-    return [table for part in (run[: widest + 1], run[widest + 1 :]) for table in _read_run(_trim_run(part), depth + 1)]
+    return [
+        table
+        for part in (run[: widest + 1], run[widest + 1 :])
+        for table in _read_row_run(_trim_row_run(part), depth + 1)
+    ]
 
 
-def _is_table(grid: Grid, table: FoundTable) -> bool:
+def _is_plausible_table(grid: Grid, table: FoundTable) -> bool:
     width = len(grid.columns)
     body = [[text_of(cell) for cell in row] for row in table.rows]
     written = [row for row in body if sum(map(bool, row)) > 1]

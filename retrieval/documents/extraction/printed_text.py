@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.printed import (
     CUT_WORD,
     REST_OF_WORD,
@@ -47,7 +47,7 @@ class _Group:
     level: int = 0
 
     @property
-    def size(self) -> float:
+    def font_size(self) -> float:
         return max(self.lines, key=lambda line: len(line.text)).size
 
     @property
@@ -63,7 +63,7 @@ def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Se
     """Return the text of ``pages``, the offsets of each page, and the headings found by font size."""
     for page in pages:
         for line in [*page.lines, *page.aside]:
-            line.text = make_canonical(line.text).translate(_LIGATURES).translate(_BULLETS)
+            line.text = make_canonical_text(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_tables_of_contents(page)
     body = _measure_body_size(pages)
     pitch = _measure_pitch(pages)
@@ -73,7 +73,7 @@ def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Se
     for number, page in enumerate(pages):
         if page.aside:
             _insert_aside_lines(groups, list(_group_lines(number, page.aside, pitch)))
-    return _write(groups, pages)
+    return _write_groups(groups, pages)
 
 
 def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
@@ -218,7 +218,7 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
 
 
 def _read_style(group: _Group) -> tuple[float, bool]:
-    return round(group.size * 2) / 2, group.is_bold
+    return round(group.font_size * 2) / 2, group.is_bold
 
 
 def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts: bool) -> bool:
@@ -229,13 +229,13 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
         return False
     if below is None or len(group.lines) > 3 or group.lines[0].is_row:
         return False
-    if group.size >= _LARGER * body:
+    if group.font_size >= _LARGER * body:
         return True
-    is_bold_line = bold_counts and group.is_bold and group.size >= 0.95 * body and len(group.lines) <= 2
+    is_bold_line = bold_counts and group.is_bold and group.font_size >= 0.95 * body and len(group.lines) <= 2
     return is_bold_line and len(text) <= _LONGEST_BOLD_HEADING and below.separator == "\n\n" and not below.is_bold
 
 
-def _write(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+def _write_groups(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     # If the document contains a hyphenated word within a line, the same word keeps its hyphen at the end of a line.
     hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}

@@ -60,15 +60,15 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
         inside = _find_rows_within(rows, level)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
-            table = _read_between_rules(rows, inside, level)
-        if table is not None and _is_table(table):
+            table = _read_table_between_lines(rows, inside, level)
+        if table is not None and _is_plausible_table(table):
             tables.append(table)
             taken = {id(line) for line in table.lines}
             rows = find_rows([line for row in rows for line in row.lines if id(line) not in taken])
     return tables
 
 
-def _is_table(table: FoundTable) -> bool:
+def _is_plausible_table(table: FoundTable) -> bool:
     cells = [text_of(cell) for row in [table.header, *table.rows] for cell in row]
     return (
         len(table.header) >= 2
@@ -161,7 +161,7 @@ def _merge_near(values: Sequence[float]) -> list[float]:
     return [near[0] for near in group_consecutive(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
-def _find_place(value: float, sides: Sequence[float]) -> int:
+def _find_interval_index(value: float, sides: Sequence[float]) -> int:
     return next((at for at, side in enumerate(sides[1:-1]) if value < side), len(sides) - 2)
 
 
@@ -183,9 +183,9 @@ def _read_grid(
     parts: dict[int, list[Cell]] = {}
     taken: list[list[PrintedLine]] = [[] for _ in range(height)]
     for row in rows:
-        at = _find_place(row.middle, heights)
+        at = _find_interval_index(row.middle, heights)
         taken[at] += row.lines
-        for number, cell in _cut_row(row, sides, merged[at]):
+        for number, cell in _split_row_at_sides(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
     # A first row with one cell over all columns is a title.
@@ -217,16 +217,16 @@ def _do_rules_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLin
     return crossed > 0.1 * len(rows)
 
 
-def _cut_row(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
+def _split_row_at_sides(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
     real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
-    parts = [cell for piece in row.pieces for cell in _cut_at(piece.cell, real) if text_of(cell)]
-    return [(own[_find_place((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
+    parts = [cell for piece in row.pieces for cell in _split_cell_at_sides(piece.cell, real) if text_of(cell)]
+    return [(own[_find_interval_index((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
 
 
-def _cut_at(cell: Cell, sides: Sequence[float]) -> list[Cell]:
+def _split_cell_at_sides(cell: Cell, sides: Sequence[float]) -> list[Cell]:
     found: list[tuple[int, Cell]] = []
     for character, box in cell:
-        column = _find_place((box[0] + box[2]) / 2, sides)
+        column = _find_interval_index((box[0] + box[2]) / 2, sides)
         if not found or found[-1][0] != column:
             if character == " ":
                 continue
@@ -275,7 +275,7 @@ def _find_header_end(merged: Sequence[Sequence[int]], first: int) -> int:
     return end if end < len(merged) else first + 1
 
 
-def _read_between_rules(
+def _read_table_between_lines(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
     """Return the table between horizontal rules; None if there is no table. The header is above the second rule."""

@@ -18,7 +18,7 @@ from retrieval.text.extracted import (
     MOST_NAMED,
     ExtractedText,
     ExtractionLimits,
-    LeftOut,
+    LeftOutParts,
     MemberFile,
     Page,
     Section,
@@ -140,17 +140,17 @@ def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) ->
     marks = [head["sections"], head["pages"], head["protected"]]
     if sum(map(len, marks)) > _MOST_MARKS:
         raise ValueError("too many marks")
-    if formats.find_format(_check_field(head["media_type"])) is None:
+    if formats.find_format(_check_string(head["media_type"])) is None:
         raise ValueError("the media type")
-    sections = [Section(int(start), int(level), _check_field(title)) for start, level, title in head["sections"]]
-    pages = [Page(int(number), *_check_place(place, len(text))) for number, *place in head["pages"]]
-    spans = [Span(*_check_place(place, len(text))) for place in head["protected"]]
+    sections = [Section(int(start), int(level), _check_string(title)) for start, level, title in head["sections"]]
+    pages = [Page(int(number), *_check_offsets(place, len(text))) for number, *place in head["pages"]]
+    spans = [Span(*_check_offsets(place, len(text))) for place in head["protected"]]
     for found in (sections, pages, spans):
-        _check_place([0, *(mark.start for mark in found)], len(text))
+        _check_offsets([0, *(mark.start for mark in found)], len(text))
     return ExtractedText(
         text=text,
         media_type=head["media_type"],
-        title=_check_field(head["title"]),
+        title=_check_string(head["title"]),
         sections=tuple(sections),
         pages=tuple(pages),
         protected=tuple(spans),
@@ -158,11 +158,11 @@ def _rebuild_extracted_text(head: Any, body: bytes, limits: ExtractionLimits) ->
         tables=tuple(_rebuild_grid(len(text), *grid) for grid in head["tables"]),
         unread_pages=tuple(int(number) for number in head["unread_pages"][: len(pages)]),
         left_out=tuple(
-            LeftOut(_check_field(kind), tuple(_check_field(name) for name in names[:MOST_NAMED]), int(count))
+            LeftOutParts(_check_string(kind), tuple(_check_string(name) for name in names[:MOST_NAMED]), int(count))
             for kind, names, count in head["left_out"][:MOST_NAMED]
         ),
         members=tuple(
-            MemberFile(_check_field(name), data) for (name, _), data in zip(head["members"], bodies, strict=True)
+            MemberFile(_check_string(name), data) for (name, _), data in zip(head["members"], bodies, strict=True)
         ),
     )
 
@@ -172,20 +172,20 @@ def _rebuild_grid(length: int, start: Any, end: Any, header: Any, rows: Any, has
     for row_start, row_end, cells in rows:
         if len(cells) != len(header):
             raise ValueError("a row")
-        place = _check_place([row_start, *(offset for cell in cells for offset in cell), row_end], length)
+        place = _check_offsets([row_start, *(offset for cell in cells for offset in cell), row_end], length)
         rebuilt.append(TableGridRow(place[0], place[-1], tuple(zip(place[1:-1:2], place[2:-1:2], strict=True))))
-    first, last = _check_place([start, end], length)
-    return TableGrid(first, last, tuple(map(_check_field, header)), tuple(rebuilt), bool(has_decimal_points))
+    first, last = _check_offsets([start, end], length)
+    return TableGrid(first, last, tuple(map(_check_string, header)), tuple(rebuilt), bool(has_decimal_points))
 
 
-def _check_place(offsets: Sequence[Any], length: int) -> list[int]:
+def _check_offsets(offsets: Sequence[Any], length: int) -> list[int]:
     found = [int(offset) for offset in offsets]
     if found != sorted(found) or not 0 <= found[0] <= found[-1] <= length:
         raise ValueError("a place")
     return found
 
 
-def _check_field(value: Any) -> str:
+def _check_string(value: Any) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise TypeError("a field")
     return value[:_LONGEST_FIELD]

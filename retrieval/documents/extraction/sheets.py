@@ -20,7 +20,7 @@ from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, Shee
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
 from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
@@ -32,14 +32,14 @@ from retrieval.documents.extraction.office_xml import (
 )
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOut, leave_out, strip_title
+from retrieval.text.extracted import ExtractedText, ExtractionLimits, LeftOutParts, describe_left_out_parts, strip_title
 
 _DEFAULT_NAME = re.compile(r"(?:Sheet|Blad|Tabelle|Feuil|Hoja|Foglio)\s?\d*", re.I)
 
 Rows = dict[int, dict[int, Cell]]
 
 
-class Area(NamedTuple):
+class CellArea(NamedTuple):
     """A range of cells in a sheet. All four bounds are inclusive."""
 
     top: int
@@ -58,13 +58,13 @@ class Sheet:
 
     name: str
     rows: Rows = field(default_factory=dict)
-    merged: Sequence[Area] = ()
+    merged: Sequence[CellArea] = ()
     notes: dict[tuple[int, int], str] = field(default_factory=dict)
     beside: list[str] = field(default_factory=list)
     hidden: int = 0
 
     def add(self, row: int, column: int, value: object, number_format: str = "", *, is_error: bool = False) -> None:
-        if words := " ".join(make_canonical(show_value(value, number_format)).split()):
+        if words := " ".join(make_canonical_text(show_value(value, number_format)).split()):
             self.rows.setdefault(row, {})[column] = Cell(words, is_error or not isinstance(value, str))
 
     def drop_hidden(self, rows: Container[int], columns: Container[int]) -> None:
@@ -76,22 +76,25 @@ class Sheet:
         if not self.hidden:
             return
 
-        def place(row: int, column: int) -> tuple[int, int]:
+        def shift_position(row: int, column: int) -> tuple[int, int]:
             return row - bisect_right(gone_rows, row), column - bisect_right(gone_columns, column)
 
         kept: Rows = {}
         for row, cells in self.rows.items():
             for column, cell in cells.items():
                 if row not in rows and column not in columns:
-                    at, across = place(row, column)
+                    at, across = shift_position(row, column)
                     kept.setdefault(at, {})[across] = cell
         self.rows = kept
-        self.merged = [Area(*place(each.top, each.left), *place(each.bottom, each.right)) for each in self.merged]
+        self.merged = [
+            CellArea(*shift_position(each.top, each.left), *shift_position(each.bottom, each.right))
+            for each in self.merged
+        ]
         shown = {at: words for at, words in self.notes.items() if at[0] not in rows and at[1] not in columns}
-        self.notes = {place(*at): words for at, words in shown.items()}
+        self.notes = {shift_position(*at): words for at, words in shown.items()}
 
 
-class _PlacedTable(NamedTuple):
+class _SheetTable(NamedTuple):
     columns: list[int]
     table: CellTable
 
@@ -101,7 +104,7 @@ def write_sheets(
     filename: str,
     title: str,
     limits: ExtractionLimits,
-    left_out: tuple[LeftOut, ...] = (),
+    left_out: tuple[LeftOutParts, ...] = (),
 ) -> ExtractedText:
     writer = MarkdownWriter(filename, limits)
     shown = [sheet for sheet in sheets if sheet.rows or sheet.notes or sheet.beside]
@@ -116,13 +119,13 @@ def write_sheets(
             writer.add_paragraph(f"Note on {' · '.join(label) or f'row {row}'}: {' '.join(words.split())}")
         for words in sheet.beside:
             writer.add_paragraph(words)
-    hidden = leave_out("hidden_cells", (), sum(sheet.hidden for sheet in sheets))
-    return writer.finish(title, left_out=left_out + hidden, holds_records=True)
+    hidden = describe_left_out_parts("hidden_cells", (), sum(sheet.hidden for sheet in sheets))
+    return writer.build_extracted_text(title, left_out=left_out + hidden, holds_records=True)
 
 
 def _find_tables(sheet: Sheet) -> list[CellTable]:
-    rows = _fill_merged(sheet)
-    found: list[_PlacedTable] = []
+    rows = _fill_merged_cells(sheet)
+    found: list[_SheetTable] = []
     for area in _split_into_areas(rows, sorted(rows)):
         columns, table = _read_area(rows, area, sheet.merged)
         above = next((known for known in reversed(found) if known.table.header), None)
@@ -131,7 +134,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
             for into, lines in ((above.table.body, table.body), (above.table.totals, table.totals)):
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
         else:
-            found.append(_PlacedTable(columns, table))
+            found.append(_SheetTable(columns, table))
     for (_, above_it), (_, table) in pairwise(found):
         words = [*above_it.titles, *(" ".join(row) for row in above_it.body)]
         if not above_it.header and table.header and not table.titles and len(words) == 1:
@@ -141,7 +144,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
     return [table for _, table in found]
 
 
-def _fill_merged(sheet: Sheet) -> Rows:
+def _fill_merged_cells(sheet: Sheet) -> Rows:
     rows = {number: dict(cells) for number, cells in sheet.rows.items()}
     for area in sheet.merged:
         cell = rows.get(area.top, {}).get(area.left)
@@ -152,18 +155,18 @@ def _fill_merged(sheet: Sheet) -> Rows:
     return rows
 
 
-def _split_into_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[Area]:
-    for band in _split_runs(numbers):
-        runs = _split_runs(sorted({at for number in band for at in rows[number]}))
+def _split_into_areas(rows: Rows, numbers: Sequence[int]) -> Iterator[CellArea]:
+    for band in _group_consecutive_numbers(numbers):
+        runs = _group_consecutive_numbers(sorted({at for number in band for at in rows[number]}))
         parts: list[tuple[list[int], Rows]] = []
         for run in runs if len(runs) > 1 else ():
             part = _select_cells(rows, band, set(run))
-            if parts and _is_one_table(*parts[-1], run, part):
+            if parts and _are_parts_of_one_table(*parts[-1], run, part):
                 run = [*parts.pop()[0], *run]
                 part = _select_cells(rows, band, set(run))
             parts.append((run, part))
         if len(parts) < 2:
-            yield Area(band[0], runs[0][0], band[-1], runs[-1][-1])
+            yield CellArea(band[0], runs[0][0], band[-1], runs[-1][-1])
         for _, part in parts if len(parts) > 1 else ():
             yield from _split_into_areas(part, sorted(part))
 
@@ -173,7 +176,7 @@ def _select_cells(rows: Rows, numbers: Sequence[int], columns: Set[int]) -> Rows
     return {number: cells for number, cells in found.items() if cells}
 
 
-def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
+def _are_parts_of_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows) -> bool:
     top = min(part)
     if top != min(after) or len(part.keys() & after.keys()) < 0.8 * len(part.keys() | after.keys()):
         return False
@@ -182,11 +185,11 @@ def _is_one_table(run: list[int], part: Rows, run_after: list[int], after: Rows)
     return not names and (is_narrow or len(part) > 2) and len(part) > 1
 
 
-def _split_runs(numbers: Sequence[int]) -> list[list[int]]:
+def _group_consecutive_numbers(numbers: Sequence[int]) -> list[list[int]]:
     return group_consecutive(numbers, lambda run, number: number == run[-1] + 1)
 
 
-def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _PlacedTable:
+def _read_area(rows: Rows, area: CellArea, merged: Sequence[CellArea]) -> _SheetTable:
     inside = range(area.left, area.right + 1)
     numbers = [at for at in range(area.top, area.bottom + 1) if any(column in inside for column in rows.get(at, ()))]
     columns = sorted({at for number in numbers for at in rows[number] if at in inside})
@@ -197,10 +200,10 @@ def _read_area(rows: Rows, area: Area, merged: Sequence[Area]) -> _PlacedTable:
         for each in merged
         if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]
-    return _PlacedTable(columns, read_table(head, lines, spans))
+    return _SheetTable(columns, read_table(head, lines, spans))
 
 
-def _continues(table: CellTable, columns: list[int], above: _PlacedTable) -> bool:
+def _continues(table: CellTable, columns: list[int], above: _SheetTable) -> bool:
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
     is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
     return is_within and table.is_nameless and not table.titles and not is_form
@@ -222,20 +225,20 @@ def extract_workbook(data: bytes, filename: str, media_type: str, limits: Extrac
         raise
     except Exception:  # noqa: BLE001 - the library raises anything; the other one reads the file, and that is said
         # openpyxl fails on non-standard data of other programs.
-        return extract_plainly(data, filename, media_type, limits)
+        return extract_unformatted_workbook(data, filename, media_type, limits)
     paths = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
     shown = [sheet for sheet in reader.wb.worksheets if sheet.sheet_state == "visible"]
-    hidden = [make_canonical(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
+    hidden = [make_canonical_text(each.title) for each in reader.wb._sheets if each.sheet_state != "visible"]
     charts: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         sheets = [_read_sheet(sheet, archive, paths[sheet.title], charts) for sheet in shown]
         for chart_sheet in reader.wb.chartsheets:
             if chart_sheet.sheet_state == "visible":
                 _read_drawings(archive, paths[chart_sheet.title], charts)
-    formulas = leave_out("formulas", (), _count_formulas(data))
-    left_out = leave_out("sheets", hidden) + formulas + leave_out("charts", charts)
+    formulas = describe_left_out_parts("formulas", (), _count_formulas(data))
+    left_out = describe_left_out_parts("sheets", hidden) + formulas + describe_left_out_parts("charts", charts)
     return write_sheets(
-        sheets, filename, strip_title(make_canonical(reader.wb.properties.title or "")), limits, left_out
+        sheets, filename, strip_title(make_canonical_text(reader.wb.properties.title or "")), limits, left_out
     )
 
 
@@ -250,8 +253,8 @@ def _count_formulas(data: bytes) -> int:
 
 def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[str]) -> Sheet:
     read = Sheet(
-        make_canonical(sheet.title),
-        merged=[Area(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
+        make_canonical_text(sheet.title),
+        merged=[CellArea(each.min_row, each.min_col, each.max_row, each.max_col) for each in sheet.merged_cells.ranges],
     )
     # `iter_rows` would create all empty cells.
     for (row, column), cell in sorted(sheet._cells.items()):
@@ -259,12 +262,12 @@ def _read_sheet(sheet: Any, archive: zipfile.ZipFile, path: str, charts: list[st
             value = _read_text(cell.value) if isinstance(cell.value, (str, CellRichText)) else cell.value
             read.add(row, column, value, cell.number_format, is_error=cell.data_type == "e")
         if cell.comment:
-            read.notes[row, column] = make_canonical(cell.comment.text)
+            read.notes[row, column] = make_canonical_text(cell.comment.text)
     for _, root in _list_related(archive, path, "/threadedComment"):
         found: dict[str, list[str]] = {}
         for comment in root.iterchildren():
             found.setdefault(comment.get("ref"), []).append(" ".join(comment.itertext()))
-        read.notes |= {coordinate_to_tuple(at): make_canonical(" / ".join(words)) for at, words in found.items()}
+        read.notes |= {coordinate_to_tuple(at): make_canonical_text(" / ".join(words)) for at, words in found.items()}
     read.beside = [*_read_drawings(archive, path, charts), *_read_margins(sheet)]
     filters = [each for each in (sheet.auto_filter, *(table.autoFilter for table in sheet.tables.values())) if each]
     filtered = [range_boundaries(each.ref) for each in filters if each.ref and each.filterColumn]
@@ -292,7 +295,7 @@ def _read_margins(sheet: Any) -> Iterator[str]:
         for part in (margin.left, margin.center, margin.right):
             words = _MARGIN_CODE.sub(" ", part.text or "")
             if not is_page_number(words):
-                yield make_canonical(" ".join(words.split()))
+                yield make_canonical_text(" ".join(words.split()))
 
 
 def _list_related(archive: zipfile.ZipFile, path: str, kind: str) -> Iterator[tuple[str, Any]]:
@@ -315,11 +318,15 @@ def _read_drawings(archive: zipfile.ZipFile, path: str, charts: list[str]) -> li
         for _, chart in _list_related(archive, drawing, "/chart"):
             title, rows = read_chart(chart)
             series = ", ".join(rows[0][1:]) if rows else ""
-            charts.append(make_canonical(f"{title} ({series})" if title and series else title or series or "chart"))
+            charts.append(
+                make_canonical_text(f"{title} ({series})" if title and series else title or series or "chart")
+            )
     return found
 
 
-def extract_plainly(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
+def extract_unformatted_workbook(
+    data: bytes, filename: str, media_type: str, limits: ExtractionLimits
+) -> ExtractedText:
     """Return the text of an Excel workbook. Number formats are not applied.
 
     The library Calamine is used for .xlsb files, and for files that the usual library cannot read.
@@ -332,18 +339,19 @@ def extract_plainly(data: bytes, filename: str, media_type: str, limits: Extract
     count = 0
     for about in workbook.sheets_metadata:
         if about.visible != SheetVisibleEnum.Visible:
-            hidden.append(make_canonical(about.name))
+            hidden.append(make_canonical_text(about.name))
         elif about.typ == SheetTypeEnum.WorkSheet:
             sheet = workbook.get_sheet_by_name(about.name)
             areas = [
-                Area(top + 1, left + 1, low + 1, end + 1) for (top, left), (low, end) in sheet.merged_cell_ranges or ()
+                CellArea(top + 1, left + 1, low + 1, end + 1)
+                for (top, left), (low, end) in sheet.merged_cell_ranges or ()
             ]
-            read = Sheet(make_canonical(about.name), merged=areas)
+            read = Sheet(make_canonical_text(about.name), merged=areas)
             top, left = sheet.start or (0, 0)
             for row, values in enumerate(sheet.iter_rows() if sheet.start else (), start=top + 1):
                 for column, value in enumerate(values, start=left + 1):
                     read.add(row, column, value)
                     count += isinstance(value, float)
             shown.append(read)
-    left_out = leave_out("sheets", hidden) + leave_out("number_formats", (), count)
+    left_out = describe_left_out_parts("sheets", hidden) + describe_left_out_parts("number_formats", (), count)
     return write_sheets(shown, filename, "", limits, left_out)

@@ -49,4 +49,4 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
             begun, speaker = f"{int(hours or 0)}:{minutes:0>2}:{seconds:0>2}", now
         paragraph = f"{paragraph} {words}".strip()
     writer.add_paragraph(f"[{begun}] {f'{speaker}: ' if speaker else ''}{paragraph}")
-    return writer.finish()
+    return writer.build_extracted_text()

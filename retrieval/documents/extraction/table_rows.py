@@ -10,7 +10,7 @@ from statistics import mean, median
 from retrieval.documents.extraction.cell_tables import TOTAL, YEAR
 from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.printed import CUT_WORD, REST_OF_WORD, Box, PrintedLine, is_compound_hyphen
-from retrieval.documents.extraction.writer import is_value
+from retrieval.documents.extraction.writer import is_cell_value
 
 MOST_COLUMNS = 30
 _MOST_HEADER_ROWS = 5
@@ -38,7 +38,7 @@ class FoundTable:
 
 
 @dataclass(slots=True)
-class Piece:
+class RowPiece:
     """A part of a printed row, between wide gaps."""
 
     cell: Cell
@@ -63,7 +63,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PrintedRow:
-    pieces: list[Piece]
+    pieces: list[RowPiece]
     lines: list[PrintedLine]
 
     @property
@@ -124,18 +124,19 @@ def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
         lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
     )
     rows = [
-        PrintedRow(sorted((p for line in row for p in _cut_line(line)), key=lambda p: p.left), row) for row in levels
+        PrintedRow(sorted((p for line in row for p in _split_line_at_gaps(line)), key=lambda p: p.left), row)
+        for row in levels
     ]
     return [row for row in rows if row.pieces]
 
 
-def _cut_line(line: PrintedLine) -> list[Piece]:
+def _split_line_at_gaps(line: PrintedLine) -> list[RowPiece]:
     pieces: list[Cell] = [[]]
     for character, box in zip(line.text, line.boxes, strict=True):
         if character == " " and box[2] - box[0] > _GAP * line.size and pieces[-1]:
             pieces.append([])
         pieces[-1].append((character, box))
-    return [Piece(cell, line) for cell in map(trim, pieces) if cell]
+    return [RowPiece(cell, line) for cell in map(trim, pieces) if cell]
 
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
@@ -169,7 +170,7 @@ def _find_gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     return columns if end is None else [*columns, (start, end)]
 
 
-def _find_touched_columns(piece: Piece, columns: Columns) -> list[int]:
+def _find_touched_columns(piece: RowPiece, columns: Columns) -> list[int]:
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
     nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
     return touched or [nearest]
@@ -198,7 +199,7 @@ def build_grid(groups: Sequence[list[PrintedRow]], columns: Columns, header: int
     texts = [[text_of(cell) for cell in row] for row in cells]
     values = _find_value_columns(texts)
     if header is None:
-        header = _count_header(groups, texts, values)
+        header = _count_header_rows(groups, texts, values)
     if header and values:
         values = _find_value_columns(texts[header:]) if len(texts) > header else []
     return Grid(list(groups), columns, cells, texts, header, values)
@@ -208,23 +209,27 @@ def _find_value_columns(rows: Sequence[Sequence[str]]) -> list[int]:
     found = []
     for at in range(len(rows[0])):
         cells = [row[at] for row in rows if row[at]]
-        first = next((place for place, cell in enumerate(cells) if is_value(cell) and not YEAR.fullmatch(cell)), None)
+        first = next(
+            (place for place, cell in enumerate(cells) if is_cell_value(cell) and not YEAR.fullmatch(cell)), None
+        )
         if first is None:
-            first = next((place for place, cell in enumerate(cells) if is_value(cell)), None)
+            first = next((place for place, cell in enumerate(cells) if is_cell_value(cell)), None)
         if first is not None and first <= 3:
             below = cells[first:]
-            if len(below) >= 2 and sum(map(is_value, below)) >= 0.75 * len(below):
+            if len(below) >= 2 and sum(map(is_cell_value, below)) >= 0.75 * len(below):
                 found.append(at)
     return found
 
 
-def _count_header(groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]) -> int:
+def _count_header_rows(
+    groups: Sequence[list[PrintedRow]], texts: Sequence[Sequence[str]], values: Sequence[int]
+) -> int:
     most = min(_MOST_HEADER_ROWS, len(groups) - 1)
     count = 0
     for at in range(most):
         filled = [texts[at][column] for column in values if texts[at][column]]
         has_years = any(YEAR.fullmatch(row[column]) for row in texts[at + 1 : at + 3] for column in values)
-        names = [cell for cell in filled if not is_value(cell) or (YEAR.fullmatch(cell) and not has_years)]
+        names = [cell for cell in filled if not is_cell_value(cell) or (YEAR.fullmatch(cell) and not has_years)]
         if filled and 2 * len(names) < len(filled):
             break
         if filled and len(names) == len(filled):
@@ -254,7 +259,7 @@ def _read_header(grid: Grid) -> Row:
     return [join_cells(cells, is_name=True) for cells in parts]
 
 
-def _find_span(piece: Piece, row: PrintedRow, columns: Columns) -> Sequence[int]:
+def _find_span(piece: RowPiece, row: PrintedRow, columns: Columns) -> Sequence[int]:
     touched = _find_touched_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
@@ -277,7 +282,7 @@ def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
 def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[PrintedRow]]:
     """Group the printed rows into rows of the table, whose cells may be wrapped."""
 
-    def filled(groups: Sequence[Sequence[PrintedRow]]) -> float:
+    def measure_filled_share(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [
             {at for row in g for piece in row.pieces for at in _find_touched_columns(piece, columns)} for g in groups
         ]
@@ -289,7 +294,11 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
     if widest < _ROW_SPACE:
         return single
     groups = group_consecutive(rows, lambda above, row: _measure_space(above[-1], row) < border)
-    is_better = len(groups) > 2 and filled(groups) >= 0.7 and filled(single) < filled(groups) - 0.15
+    is_better = (
+        len(groups) > 2
+        and measure_filled_share(groups) >= 0.7
+        and measure_filled_share(single) < measure_filled_share(groups) - 0.15
+    )
     return groups if is_better else single
 
 
@@ -308,7 +317,7 @@ def _read_body(grid: Grid) -> list[Row]:
             and not any(column < empty for column in grid.values)
             and sum(map(bool, texts)) >= len(texts) - empty - 1
             and not TOTAL.match(texts[empty])
-            and not is_value(texts[empty])
+            and not is_cell_value(texts[empty])
         )
         rows.append([*rows[-1][:empty], *cells[empty:]] if can_repeat else list(cells))
     return rows

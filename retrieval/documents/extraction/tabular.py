@@ -16,7 +16,7 @@ from retrieval.documents.extraction.cell_tables import (
     read_table,
     write_table,
 )
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.source_code import extract_source
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
@@ -54,7 +54,7 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
     writer = MarkdownWriter(filename, limits)
     for table in _find_tables(rows):
         write_table(table, writer)
-    return writer.finish(holds_records=True)
+    return writer.build_extracted_text(holds_records=True)
 
 
 def _find_tables(rows: list[list[str]]) -> list[CellTable]:
@@ -90,13 +90,15 @@ def extract_records(data: bytes, filename: str, media_type: str, limits: Extract
         return extract_source(data, filename, media_type, limits)
     rows = [[_show_field(record.get(field)) for field in fields] for record in records]
     writer = MarkdownWriter(filename, limits)
-    writer.add_rows([" ".join(make_canonical(field).split()) for field in fields], [row for row in rows if any(row)])
-    return writer.finish(holds_records=True)
+    writer.add_rows(
+        [" ".join(make_canonical_text(field).split()) for field in fields], [row for row in rows if any(row)]
+    )
+    return writer.build_extracted_text(holds_records=True)
 
 
 def _show_field(value: Any) -> str:
     words = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return make_canonical(words).strip()
+    return make_canonical_text(words).strip()
 
 
 def sniff_delimiter(source: str) -> str:

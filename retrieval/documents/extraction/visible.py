@@ -42,7 +42,7 @@ def is_hidden(element: etree._Element) -> bool:
     )
 
 
-def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
+def find_openable_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return each hidden element that a reader can open, with the visible control that opens it.
 
     Elements that give orders to a language model are left out.
@@ -62,7 +62,7 @@ def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._El
     candidates = {each for each in around if not _UNREADABLE_STYLE.search(each.get("style") or "")}
     if not candidates:
         return {}
-    ways = list(_find_control_pairs(elements, candidates))
+    ways = list(_pair_controls_with_targets(elements, candidates))
     opened: dict[etree._Element, etree._Element] = {}
     shown: set[etree._Element | None] = {None}
     for _round in range(_MOST_ROUNDS):
@@ -78,7 +78,7 @@ def find_opened_elements(root: etree._Element) -> dict[etree._Element, etree._El
     return {each: control for each, control in opened.items() if each in shown}
 
 
-def _find_control_pairs(
+def _pair_controls_with_targets(
     elements: Iterable[etree._Element], candidates: set[etree._Element]
 ) -> Iterator[tuple[etree._Element, etree._Element]]:
     named: dict[str, list[etree._Element]] = defaultdict(list)
@@ -86,7 +86,7 @@ def _find_control_pairs(
         for name in filter(None, (element.get("id"), element.get("aria-labelledby"))):
             named[name] += [each for each in ([element] if element in candidates else element) if each in candidates]
     for element in elements:
-        if is_control(element) and has_text_or_icon(element):
+        if is_clickable(element) and has_text_or_icon(element):
             names = {element.get("id") or ""}
             for attribute, value in element.items():
                 if _TARGETS.fullmatch(attribute) or (attribute == "href" and value.startswith("#")):
@@ -102,7 +102,7 @@ def _find_control_pairs(
         question = next((each for each in before if each.tag not in ("br", "hr", "script", "style")), None)
         if question is None or not 0 < len(text_of(question)) < _LONGEST_QUESTION:
             continue
-        if any(is_control(each) and not _is_followable_link(each) for each in question.iter(etree.Element)):
+        if any(is_clickable(each) and not _is_followable_link(each) for each in question.iter(etree.Element)):
             yield question, target
         elif question.tag in HEADINGS or question.tag == "dt" or _QUESTION.search(question.get("class") or ""):
             form = str(question.tag), str(target.tag), target.get("class") or ""
@@ -111,7 +111,7 @@ def _find_control_pairs(
     yield from ((question, target) for form, question, target in headed if forms[form] > 1)
 
 
-def is_control(element: etree._Element) -> bool:
+def is_clickable(element: etree._Element) -> bool:
     return (
         element.tag in ("button", "summary", "a")
         or element.get("role") in _ROLES

@@ -16,12 +16,12 @@ from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
 from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.decoding import decode, make_canonical
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
-from retrieval.documents.extraction.numbering import Numbering
+from retrieval.documents.extraction.numbering import ParagraphNumbering
 from retrieval.documents.extraction.office_xml import (
     choose_alternatives,
-    collect_embedded,
+    collect_embedded_files,
     convert_to_plain_office,
     describe_picture,
     is_page_number,
@@ -51,10 +51,10 @@ def extract_docx(data: bytes, filename: str, media_type: str, limits: Extraction
     check_archive(data, filename, limits, program="Word")
     document = docx.Document(io.BytesIO(convert_to_plain_office(data)))
     writer = MarkdownWriter(filename, limits)
-    _Reader(document, writer).write()
-    embedded = collect_embedded([document.part], filename, limits)
-    return writer.finish(
-        read_declared_title(make_canonical(document.core_properties.title or "")) or writer.first_title,
+    _DocxReader(document, writer).write()
+    embedded = collect_embedded_files([document.part], filename, limits)
+    return writer.build_extracted_text(
+        read_declared_title(make_canonical_text(document.core_properties.title or "")) or writer.first_title,
         members=embedded.member_files,
         left_out=embedded.left_out,
     )
@@ -65,12 +65,12 @@ def _list_parts(document: Document, kind: str) -> list[Any]:
     return [each.target_part for each in relations if not each.is_external and each.reltype.endswith(f"/{kind}")]
 
 
-class _Reader:
+class _DocxReader:
     def __init__(self, document: Document, writer: MarkdownWriter) -> None:
         self._document = document
         self._writer = writer
         numbering: Any = next((part.element for part in _list_parts(document, "numbering")), None)
-        self._numbering = Numbering(numbering, document.styles.element)
+        self._numbering = ParagraphNumbering(numbering, document.styles.element)
         hidden = document.styles.element.xpath("w:style[w:rPr/w:vanish[not(@w:val) or @w:val='1' or @w:val='true']]")
         self._hidden = {style.get(qn("w:styleId")) for style in hidden}
         self._notes: dict[str, dict[str, str]] = {kind: {} for _, kind in _NOTES}
@@ -82,7 +82,7 @@ class _Reader:
 
     def write(self) -> None:
         body = self._document.element.body
-        self._prepare(body, self._document.part)
+        self._prepare_markup(body, self._document.part)
         self._has_title = any(self._find_style(paragraph)[0] == "title" for paragraph in self._document.paragraphs)
         self._write_blocks(body)
         for words in self._read_margins():
@@ -97,7 +97,7 @@ class _Reader:
             ):
                 if margin.is_linked_to_previous:
                     continue
-                self._prepare(margin._element, margin.part)
+                self._prepare_markup(margin._element, margin.part)
                 for element in margin._element.iter(qn("w:p"), qn("w:tr")):
                     paragraphs = [Paragraph(each, margin).text for each in element.iter(qn("w:p"))]
                     words = " ".join(" ".join(paragraphs).split())
@@ -109,7 +109,7 @@ class _Reader:
 
     def _read_notes(self, part: Any) -> Iterator[tuple[str, str]]:
         root: Any = parse_oxml(part.blob)
-        self._prepare(root, part)
+        self._prepare_markup(root, part)
         for note in root:
             if note.get(qn("w:type")) is None:
                 words = " ".join(Paragraph(paragraph, self._document._body).text for paragraph in note.iter(qn("w:p")))
@@ -126,7 +126,7 @@ class _Reader:
             self._styles[style_id] = _read_style(paragraph.style)
         return self._styles[style_id]
 
-    def _prepare(self, root: Any, part: Any) -> None:
+    def _prepare_markup(self, root: Any, part: Any) -> None:
         choose_alternatives(root)
         for deleted in list(root.iter(*_DELETED)):
             _remove(deleted)
@@ -142,7 +142,7 @@ class _Reader:
             line_break.attrib.pop(qn("w:type"), None)
         for equation in list(root.iter(qualify_name("m:oMath"))):
             if next(equation.iterancestors(qualify_name("m:oMath")), None) is None:
-                equation.addprevious(_make_run(write_equation(equation)))
+                equation.addprevious(_make_text_run(write_equation(equation)))
                 _remove(equation)
         for wrapper in list(root.iter(qualify_name("m:oMathPara"))):
             _replace_with_children(wrapper, list(wrapper))
@@ -170,13 +170,13 @@ class _Reader:
                 (found for each in ("w:checked", "w:default") if (found := box.find(qn(each))) is not None), None
             )
             is_ticked = state is not None and state.get(qn("w:val"), "1") not in ("0", "false")
-            _find_run(box).addprevious(_make_run(_TICKED if is_ticked else _EMPTY))
+            _find_run(box).addprevious(_make_text_run(_TICKED if is_ticked else _EMPTY))
         for choices in root.iter(qn("w:ddList")):
             chosen = choices.find(qn("w:result"))
             entries = choices.findall(qn("w:listEntry"))
             at = int(chosen.get(qn("w:val"), "0")) if chosen is not None else 0
             if at < len(entries):
-                _find_run(choices).addprevious(_make_run(entries[at].get(qn("w:val"), "")))
+                _find_run(choices).addprevious(_make_text_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
@@ -203,7 +203,7 @@ class _Reader:
                 self._write_inserted(_find_related(self._document.part, element.get(qualify_name("r:id"))))
 
     def _write_paragraph(self, block: Paragraph) -> None:
-        counted = self._numbering.count(block._p)
+        counted = self._numbering.number_paragraph(block._p)
         # Checking the element is a hundred times as fast as reading an empty text.
         text = block.text if len(block._p) else ""
         if not text.strip():
@@ -239,7 +239,7 @@ class _Reader:
             if isinstance(block, Table):
                 words.append(" ".join(" / ".join(row) for row in self._read_rows(block)))
             else:
-                counted = self._numbering.count(block._p)
+                counted = self._numbering.number_paragraph(block._p)
                 words.append(f"{counted[1]} {block.text}".strip() if counted else block.text)
         return " ".join(words)
 
@@ -251,7 +251,7 @@ class _Reader:
             root = parse_html(decode(part.blob, filename, html=True), filename)
             self._writer.add_markdown(convert_html(root) if root is not None else "")
         elif "wordprocessingml" in part.content_type:
-            _Reader(docx.Document(io.BytesIO(convert_to_plain_office(part.blob))), self._writer).write()
+            _DocxReader(docx.Document(io.BytesIO(convert_to_plain_office(part.blob))), self._writer).write()
         elif part.content_type.startswith("text/"):
             self._writer.add_paragraph(decode(part.blob, filename))
 
@@ -281,7 +281,7 @@ def _remove(element: Any) -> None:
 
 
 def _replace(element: Any, words: str) -> None:
-    text = _make_run(words)[0]
+    text = _make_text_run(words)[0]
     element.addprevious(text)
     _remove(element)
 
@@ -299,7 +299,7 @@ def _is_on(run: Any, switch: str) -> bool:
     return found is not None and found.get(qn("w:val"), "1") not in ("0", "false", "off")
 
 
-def _make_run(words: str) -> Any:
+def _make_text_run(words: str) -> Any:
     run, text = OxmlElement("w:r"), OxmlElement("w:t")
     text.text = words
     run.append(text)
@@ -308,7 +308,7 @@ def _make_run(words: str) -> Any:
 
 def _make_paragraph(words: str) -> Any:
     paragraph = OxmlElement("w:p")
-    paragraph.append(_make_run(words))
+    paragraph.append(_make_text_run(words))
     return paragraph
 
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.markdown import parse_structure
 from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
-    LeftOut,
+    LeftOutParts,
     MemberFile,
     Page,
     Section,
@@ -99,10 +99,10 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
             break
         count += 1
     below = rows[count] if 0 < count < len(rows) else ()
-    return count + 1 if count and not any(cell.text and is_value(cell.text) for cell in below) else 1
+    return count + 1 if count and not any(cell.text and is_cell_value(cell.text) for cell in below) else 1
 
 
-def is_value(text: str) -> bool:
+def is_cell_value(text: str) -> bool:
     """Return whether a cell is a value, such as a number, a date, yes or no, and not a name."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_nothing(plain):
@@ -136,21 +136,21 @@ class MarkdownWriter:
         self._tables: list[TableGrid] = []
 
     def add_heading(self, words: str, level: int) -> None:
-        if title := strip_title(make_canonical(words)):
+        if title := strip_title(make_canonical_text(words)):
             start = self._add_block(f"{'#' * min(level, _DEEPEST)} {title}")
             self.sections.append(Section(start, level, title))
 
     def add_paragraph(self, words: str) -> None:
-        if words := make_canonical(words).strip():
+        if words := make_canonical_text(words).strip():
             self._add_block(words)
 
     def add_item(self, words: str, level: int = 0, *, is_numbered: bool = False, number: str = "") -> None:
-        if words := " ".join(make_canonical(words).split()):
+        if words := " ".join(make_canonical_text(words).split()):
             sign = number if _COUNTED.fullmatch(number) else "1." if is_numbered else f"- {number}".rstrip()
             self._add_block(f"{_INDENT * min(level, 8)}{sign} {words}", is_item=True)
 
     def add_markdown(self, text: str) -> None:
-        if text := make_canonical(text).strip():
+        if text := make_canonical_text(text).strip():
             start = self._add_block(text)
             sections, protected = parse_structure(text)
             self.sections += [replace(section, start=section.start + start) for section in sections]
@@ -158,7 +158,9 @@ class MarkdownWriter:
 
     def add_table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add a table whose first row is the header. Empty rows are left out."""
-        if table := write_markdown_table([[" ".join(make_canonical(cell).split()) for cell in row] for row in rows]):
+        if table := write_markdown_table(
+            [[" ".join(make_canonical_text(cell).split()) for cell in row] for row in rows]
+        ):
             start = self._add_block(table)
             self._protected.append(Span(start, start + len(table)))
 
@@ -179,7 +181,7 @@ class MarkdownWriter:
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
-        lines = [" ".join(make_canonical(words).split()) for words in paragraphs]
+        lines = [" ".join(make_canonical_text(words).split()) for words in paragraphs]
         if words := "\n> ".join(filter(None, lines)):
             self.add_paragraph(f"> Notes: {words}")
 
@@ -193,12 +195,12 @@ class MarkdownWriter:
     def first_title(self) -> str:
         return next((section.title for section in self.sections if section.level == 1), "")
 
-    def finish(
+    def build_extracted_text(
         self,
         title: str = "",
         *,
         members: Sequence[MemberFile] = (),
-        left_out: Sequence[LeftOut] = (),
+        left_out: Sequence[LeftOutParts] = (),
         holds_records: bool = False,
     ) -> ExtractedText:
         self._write("\n")

@@ -87,7 +87,7 @@ def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *,
         "number": number,
         "languages": list_configured_languages(),
         "is_picture": is_picture,
-        "finds_orientation": tesseract.has_orientation(),
+        "finds_orientation": tesseract.has_orientation_data(),
     }
     limits = sandbox.JobLimits(MEMORY_MIB, PAGE_SECONDS, _OUTPUT_BYTES)
     values: dict[str, object]

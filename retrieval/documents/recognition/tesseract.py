@@ -68,7 +68,7 @@ def list_languages() -> list[str]:
     return sorted(path.stem for path in find_data_folder().glob("*.traineddata") if path.stem != _OSD)
 
 
-def has_orientation() -> bool:
+def has_orientation_data() -> bool:
     return (find_data_folder() / f"{_OSD}.traineddata").exists()
 
 

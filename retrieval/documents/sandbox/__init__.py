@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
-from retrieval.documents.sandbox.confinement import list_missing_guards, missing_guards
+from retrieval.documents.sandbox.confinement import find_missing_guards, list_missing_guards
 from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobEnd, SandboxJob
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class TemplateProcess:
             logger.warning("The process that reads files ended (%s); it is started anew.", self._process.returncode)
         self.end()
         if not self.state.templates_started:
-            self.state.missing_guards = missing_guards()
+            self.state.missing_guards = find_missing_guards()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -147,7 +147,7 @@ class TemplateProcess:
                 self._process.wait()
             self._control = self._process = None
 
-    def forget(self) -> None:
+    def close_inherited_socket(self) -> None:
         """Close this fork's copy of the parent's socket.
 
         An open copy would keep the parent's template process alive after the parent has ended.
@@ -163,11 +163,11 @@ class TemplateProcess:
 
 
 _template = TemplateProcess()
-os.register_at_fork(after_in_child=_template.forget)
+os.register_at_fork(after_in_child=_template.close_inherited_socket)
 atexit.register(_template.end)
 
 
-def require_guards(is_required: bool) -> None:
+def set_guards_required(is_required: bool) -> None:
     """Make :func:`run` refuse all jobs in this process and its forks if a guard does not work."""
     _template.requires_guards = is_required
 
@@ -175,7 +175,7 @@ def require_guards(is_required: bool) -> None:
 def read_sandbox_state() -> SandboxState:
     """Return which guards of the sandbox work."""
     if not _template.state.templates_started:
-        _template.state.missing_guards = missing_guards()
+        _template.state.missing_guards = find_missing_guards()
     return _template.state
 
 
@@ -206,7 +206,7 @@ def run(
     message = json.dumps(job).encode()
     if len(message) > LARGEST_MESSAGE:
         raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
-    with _open(source) as data:
+    with _open_source(source) as data:
         return _run(message, data, limits, still_wanted)
 
 
@@ -238,7 +238,7 @@ def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tupl
 
 
 @contextlib.contextmanager
-def _open(source: Source) -> Iterator[int]:
+def _open_source(source: Source) -> Iterator[int]:
     if isinstance(source, Path):
         with source.open("rb") as file:
             yield file.fileno()
@@ -319,8 +319,8 @@ def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]
         raise JobCrashed("gave a result that cannot be read") from error
 
 
-def _record_missing_guards(in_force: Any) -> None:
+def _record_missing_guards(working_guards: Any) -> None:
     state = _template.state
-    if missing := set(list_missing_guards(in_force)) - set(state.missing_guards):
+    if missing := set(list_missing_guards(working_guards)) - set(state.missing_guards):
         state.missing_guards = (*state.missing_guards, *sorted(missing))
         logger.warning("DEGRADED: a job of the sandbox ran without these guards: %s.", ", ".join(sorted(missing)))

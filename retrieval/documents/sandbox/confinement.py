@@ -206,7 +206,7 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
 
 
 @functools.cache
-def missing_guards() -> tuple[str, ...]:
+def find_missing_guards() -> tuple[str, ...]:
     """Return the guards that do not work on this machine. A separate process tests them once."""
     command = [sys.executable, "-I", "-c", _TRIAL, str(_PROJECT)]
     try:
@@ -220,8 +220,8 @@ def missing_guards() -> tuple[str, ...]:
     return missing
 
 
-def list_missing_guards(in_force: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in GUARDS if name not in in_force)
+def list_missing_guards(working_guards: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in GUARDS if name not in working_guards)
 
 
 def _lower_limit(kind: int, soft: int, hard: int) -> None:
@@ -256,7 +256,7 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     found = _ARCHITECTURES.get(platform.machine())
     if found is None or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
-    code = _build_filter(*found)
+    code = _build_seccomp_filter(*found)
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
@@ -265,7 +265,7 @@ def _filter_system_calls(libc: ctypes.CDLL) -> bool:
     return bool(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0)
 
 
-def _build_filter(which: int, architecture: int) -> bytes:
+def _build_seccomp_filter(which: int, architecture: int) -> bytes:
     """Return the seccomp filter as instructions: operation, jump if true, jump if false, operand."""
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     absent = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)

@@ -46,7 +46,7 @@ class JobEnd(TypedDict, total=False):
     unavailable: str
 
 
-class ResultHead(TypedDict, total=False):
+class ResultHeader(TypedDict, total=False):
     """The result of a job, apart from the bytes that follow.
 
     ``error`` is the name of the exception's class. ``guards`` are the protections of the sandbox that work on this
@@ -66,10 +66,10 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.dont_write_bytecode = True
     with socket.socket(fileno=descriptor) as control:
-        _JobServer(control).serve()
+        _SandboxJobServer(control).serve()
 
 
-class _JobServer:
+class _SandboxJobServer:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._poll = select.poll()
@@ -156,7 +156,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
         _close_other_descriptors(data, result)
         guards = confine(JobLimits(**job["limits"]), parent)
         try:
-            head, body = _call_target(job, guards)
+            head, body = _call_job_function(job, guards)
         except MemoryError:
             # There may be no memory for a message.
             os.write(_RESULT, OUT_OF_MEMORY)
@@ -183,24 +183,24 @@ def _close_other_descriptors(data: int, result: int) -> None:
     os.closerange(_RESULT + 1, 2**31 - 1)
 
 
-def _call_target(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
+def _call_job_function(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes]:
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and list_missing_guards(guards):
-        return _encode_head({"refused": True, "guards": guards}), body
+        return _encode_result_head({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:
             value, body = function(file, **job["arguments"])
-        head: ResultHead = {"value": value, "guards": guards}
+        head: ResultHeader = {"value": value, "guards": guards}
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
         head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
-    return _encode_head(head), body
+    return _encode_result_head(head), body
 
 
-def _encode_head(head: ResultHead) -> bytes:
+def _encode_result_head(head: ResultHeader) -> bytes:
     return json.dumps(head).encode()
 
 

@@ -24,7 +24,7 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
             for connector in RegisteredConnector.objects.all():
-                self.stdout.write(f"{connector.name}\t{connector.requirement}\t{_describe(connector)}")
+                self.stdout.write(f"{connector.name}\t{connector.package_requirement}\t{_describe(connector)}")
             return
         chosen = RegisteredConnector.objects.filter(name=options["name"]).first()
         if chosen is None:

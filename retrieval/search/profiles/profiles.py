@@ -129,7 +129,7 @@ def find_published_version() -> SearchProfileVersion | None:
 
 def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
     """Return the settings of a stored version with its name. Raises: ImproperProfile if they cannot be read."""
-    return NamedProfile(str(version), version.read(), version.pk)
+    return NamedProfile(str(version), version.read_settings(), version.pk)
 
 
 def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
@@ -175,7 +175,7 @@ def publish_profile(
     ``override`` is the reason to publish although a quality gate (`retrieval.gates`) objects. Raises: ImproperProfile
     if the version cannot be read; PublicationRefused if a gate objects and there is no reason.
     """
-    version.read()
+    version.read_settings()
     by = published_by.pk if published_by else None
     with transaction.atomic():
         _lock_publications()

@@ -49,10 +49,10 @@ def install(connector: RegisteredConnector, say: Say) -> None:
             shutil.rmtree(building, ignore_errors=True)
             say(_t("Making a virtual environment in %s …") % place)
             _run_command([sys.executable, "-m", "venv", str(building)], say)
-            say(_t("Installing %s …") % connector.requirement)
+            say(_t("Installing %s …") % connector.package_requirement)
             python = str(building / "bin" / "python")
             pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-            _run_command([*pip, "install", "--progress-bar", "off", connector.requirement], say)
+            _run_command([*pip, "install", "--progress-bar", "off", connector.package_requirement], say)
             program = _choose_program(connector, building / "bin")
             shutil.rmtree(place, ignore_errors=True)
             building.rename(place)
@@ -88,7 +88,7 @@ def _choose_program(connector: RegisteredConnector, scripts: Path) -> str:
     expected = connector.package.removeprefix("airbyte-").replace("_", "-")
     if expected in names or len(names) == 1:
         return expected if expected in names else names[0]
-    raise InstallationFailed(_t("%s has no console script that begins with source-.") % connector.requirement)
+    raise InstallationFailed(_t("%s has no console script that begins with source-.") % connector.package_requirement)
 
 
 def _update_row(connector: RegisteredConnector, **values: Any) -> None:

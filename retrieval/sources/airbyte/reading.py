@@ -24,7 +24,7 @@ _ITEMS_BETWEEN = 200
 def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], streams: Iterable[ChosenStream]) -> str:
     """Return a hash of the connector, its settings and its streams. A STATE is only valid with the same hash."""
     chosen = sorted([stream.name, dict(stream.options)] for stream in streams)
-    told = json.dumps([connector.requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
+    told = json.dumps([connector.package_requirement, connector.manifest, config, chosen], sort_keys=True, default=str)
     # The hash uses a secret key. Otherwise, passwords in the settings could be guessed from it.
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 

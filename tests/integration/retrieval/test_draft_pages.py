@@ -141,7 +141,7 @@ def test_each_step_needs_its_permission(client, library, changed):
     assert client.get(page_of(changed)).status_code == 403
     assert action(changed, "publish") not in html_of(client.get(page_of(library)))
     assert client.post(begin, follow=True).redirect_chain == [(page_of(other), 302)]
-    assert other.drafts.open().exists()
+    assert other.drafts.filter_open().exists()
     client.logout()
     assert client.post(action(changed, "publish")).status_code == 302
     changed.refresh_from_db()

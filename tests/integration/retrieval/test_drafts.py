@@ -17,7 +17,7 @@ from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
 from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
-from retrieval.documents.drafts.lifecycle import Changes, DraftRefused, find_draft_changes
+from retrieval.documents.drafts.lifecycle import DraftChanges, DraftRefused, find_draft_changes
 from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.gates import Gate, Objection
@@ -219,7 +219,7 @@ def test_a_published_draft_is_what_readers_find(library, draft, ingest):
     copy.documents.get(source="valve.md").delete()
     wanted = contents(copy)
     assert all(storage.exists(name) for name in old.values())
-    assert find_draft_changes(draft) == Changes(("fan.md",), ("pump.md",), ("valve.md",))
+    assert find_draft_changes(draft) == DraftChanges(("fan.md",), ("pump.md",), ("valve.md",))
     assert "fan.md" not in first_sources("fan 900 rpm")
 
     done = published(draft)
@@ -251,7 +251,7 @@ def test_what_stands_beside_the_text_is_a_change_too(library, draft):
     before = pump.values(*change).get()
     for name, value in change.items():
         pump.update(**{name: value})
-        assert find_draft_changes(draft) == Changes(changed=("pump.md",)), name
+        assert find_draft_changes(draft) == DraftChanges(changed=("pump.md",)), name
         pump.update(**before)
     assert not find_draft_changes(draft)
     pump.update(**change)
@@ -267,7 +267,7 @@ def test_questions_written_in_a_draft_are_published_with_it(library, draft):
     replace_chunk_questions(pump, ["How heavy is it, then?"])
     held = working_copy(draft).chunks.get(document__source="pump.md", ordinal=pump.ordinal)
     replace_chunk_questions(held, ["What does the machine weigh?"])
-    assert find_draft_changes(draft) == Changes(changed=("pump.md",))
+    assert find_draft_changes(draft) == DraftChanges(changed=("pump.md",))
     published(draft)
     now = library.chunks.filter(document__source="pump.md").order_by("ordinal")
     assert [chunk.canonical_questions for chunk in now][0] == ["What does the machine weigh?"]

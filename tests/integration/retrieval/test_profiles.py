@@ -12,7 +12,7 @@ from chat.answering import pipeline
 from core.dataclass_json import to_json
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import SearchProfile, SearchProfileVersion
-from retrieval.models.profile import VersionIsFixed
+from retrieval.models.profile import VersionIsImmutable
 from retrieval.profile_settings import ImproperProfile, ProfileSettings
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
@@ -53,12 +53,12 @@ def in_force():
 def test_a_saved_version_stays_as_it_is(profile):
     version = profiles.add_version(profile, LEXICAL)
     version.settings = to_json(RRF)
-    with pytest.raises(VersionIsFixed):
+    with pytest.raises(VersionIsImmutable):
         version.save()
-    with pytest.raises(VersionIsFixed):
+    with pytest.raises(VersionIsImmutable):
         version.save(update_fields=["settings"])
     version.refresh_from_db()
-    assert version.read() == LEXICAL
+    assert version.read_settings() == LEXICAL
 
 
 def test_without_a_published_version_the_settings_of_the_site_hold(library, profile, settings):

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 
 from retrieval import tasks
 from retrieval.documents import ingestion, reconciliation
-from retrieval.documents.reconciliation import ProblemKind, find_inconsistencies, read_last_counts, reconcile
+from retrieval.documents.reconciliation import ProblemKind, find_inconsistencies, read_inconsistency_counts, reconcile
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import remove_chunks, replace_chunk_questions
@@ -267,13 +267,13 @@ def test_another_embedder_is_not_switched_to(library, monkeypatch):
 
 
 def test_the_result_is_kept_for_those_who_look(library):
-    assert read_last_counts() == {}
+    assert read_inconsistency_counts() == {}
     DAMAGE["lexeme miscounted"]()
     tasks.reconcile.apply(throw=True)
-    counts = read_last_counts()
+    counts = read_inconsistency_counts()
     assert set(counts) == set(ProblemKind)
     assert counts["lexemes"] == 1
     assert sum(counts.values()) == 1
     tasks.reconcile.apply(kwargs={"repair": True}, throw=True)
     assert IndexCheck.objects.first().inconsistencies[0]["repaired"] is True
-    assert sum(read_last_counts().values()) == 0
+    assert sum(read_inconsistency_counts().values()) == 0

@@ -265,7 +265,7 @@ def test_a_superuser_registers_a_manifest(admin_client):
     connector = RegisteredConnector.objects.get()
     assert (connector.state, connector.registered_by.username) == ("absent", "admin")
     assert connector.spec["properties"] == {"place": {"type": "string"}}
-    assert connector.requirement.startswith("airbyte-cdk==")
+    assert connector.package_requirement.startswith("airbyte-cdk==")
     assert "connector install service" in admin_client.get("/admin/retrieval/registeredconnector/").content.decode()
     assert ConnectorSource.find_obstacles() != []
 

@@ -149,7 +149,7 @@ def test_another_server_of_webdav_says_nothing(tmp_path, collection, people):
 def draft_of(collection):
     lifecycle.begin_draft(collection)
     yield
-    lifecycle.discard_draft(collection.drafts.open().get())
+    lifecycle.discard_draft(collection.drafts.filter_open().get())
 
 
 def test_the_form_checks_names_and_a_switch_that_goes_off(admin, collection, tmp_path, people):

@@ -119,7 +119,7 @@ def test_a_package_makes_records_up(collection, settings, tmp_path):
     settings.DATA_DIR = tmp_path
     connector = install(name="faker", kind="package", package="airbyte-source-faker", version="7.2.1")
     assert "count" in connector.spec["properties"]
-    assert MANIFEST_PACKAGE[0] not in connector.requirement
+    assert MANIFEST_PACKAGE[0] not in connector.package_requirement
     options = {"connector": "faker", "config.count": 40, "config.seed": 1, "config.parallelism": 1}
     source = make_source(collection, "connector", options)
     assert run_once(source, is_preview=True).status == "done"

@@ -185,7 +185,7 @@ def attempts():
     arguments = {"path": sys.argv[1]}
     return sandbox.run("tests.support.sandboxed_jobs:attempts", b"", arguments, sandbox.JobLimits(64, 10, 1000))[0]
 found = attempts()
-sandbox.require_guards(True)
+sandbox.set_guards_required(True)
 try:
     refused = str(attempts())
 except sandbox.SandboxUnavailable as error:

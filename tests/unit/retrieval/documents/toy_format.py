@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retrieval.documents.extraction import ExtractedText, ExtractionLimits, Section
-from retrieval.documents.formats import Format, Layout, register_formats
+from retrieval.documents.formats import Format, ViewerLayout, register_formats
 
 MARK = b"TOY1"
 
@@ -22,7 +22,7 @@ register_formats(
         media_type="application/x-toy",
         label="TOY",
         extractor=f"{__name__}:extract_toy",
-        view=Layout.CONVERTED,
+        view=ViewerLayout.CONVERTED,
         recognise=lambda content: content.data.startswith(MARK),
     )
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.tables.table_reading import has_decimal_commas, infer_column, read_boolean, read_date, read_quantity
+from retrieval.tables.table_reading import has_decimal_commas, infer_column_kind, read_boolean, read_date, read_quantity
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_text_with_digits_is_no_number(text):
 def test_a_table_that_writes_decimal_commas_groups_thousands_by_points():
     assert has_decimal_commas(["367.984", "99,21"])
     assert not has_decimal_commas(["367.984", "1,234"])
-    assert list(infer_column("inwoners", ["367.984", "3.864"], decimal_commas=True)[1]) == [367_984, 3_864]
-    assert list(infer_column("ratio", ["0.125", "3.864"])[1]) == [0.125, 3.864]
+    assert list(infer_column_kind("inwoners", ["367.984", "3.864"], decimal_commas=True)[1]) == [367_984, 3_864]
+    assert list(infer_column_kind("ratio", ["0.125", "3.864"])[1]) == [0.125, 3.864]
 
 
 def test_amounts_of_money_with_three_digits_behind_the_point_are_thousands():
-    assert list(infer_column("salaris", ["€ 3.850", "€ 12.400"])[1]) == [3_850, 12_400]
+    assert list(infer_column_kind("salaris", ["€ 3.850", "€ 12.400"])[1]) == [3_850, 12_400]
 
 
 @pytest.mark.parametrize(
@@ -74,20 +74,20 @@ def test_dates(text, day):
 
 
 def test_columns_of_zeros_and_ones_are_flags():
-    assert infer_column("chocolate", ["1", "0", "1"])[0].kind == "boolean"
-    assert infer_column("wins", ["1", "0", "2"])[0].kind == "number"
+    assert infer_column_kind("chocolate", ["1", "0", "1"])[0].kind == "boolean"
+    assert infer_column_kind("wins", ["1", "0", "2"])[0].kind == "number"
 
 
 def test_the_unit_comes_from_the_cells_or_else_from_the_name():
-    assert infer_column("weight_g", ["3450", "38"])[0].unit == "g"
-    assert infer_column("Annual fee", ["$ 25", "free", *["$ 12"] * 18])[0].unit == "usd"
-    assert infer_column("Area (km2)", ["12"])[0].unit == "km2"
+    assert infer_column_kind("weight_g", ["3450", "38"])[0].unit == "g"
+    assert infer_column_kind("Annual fee", ["$ 25", "free", *["$ 12"] * 18])[0].unit == "usd"
+    assert infer_column_kind("Area (km2)", ["12"])[0].unit == "km2"
 
 
 def test_cells_of_different_units_are_text():
-    assert infer_column("Response time", ["20 minutes", "2 hours"])[0].kind == "text"
+    assert infer_column_kind("Response time", ["20 minutes", "2 hours"])[0].kind == "text"
 
 
 def test_a_cell_that_is_not_of_the_kind_of_its_column_has_no_value():
-    column, values = infer_column("price", [*map(str, range(20)), "on request"])
+    column, values = infer_column_kind("price", [*map(str, range(20)), "on request"])
     assert (column.kind, values[-1]) == ("number", None)

@@ -4,7 +4,7 @@ import pytest
 
 from retrieval.tables.computing import compute_result
 from retrieval.tables.grammar import interpret_question
-from retrieval.tables.matching_rows import read_row_selection
+from retrieval.tables.matching_rows import interpret_row_selection
 from retrieval.tables.results import TableOperation
 from tests.support.tables import known_table
 
@@ -91,7 +91,7 @@ def ask(question, table):
 
 def rows(question, table):
     """Return the names of the first rows that the question chooses."""
-    reading = read_row_selection(question, table, min)
+    reading = interpret_row_selection(question, table, min)
     computed = compute_result(reading, table) if reading is not None else None
     return [str(row.values[table.subject_column or 0]) for row in computed.rows[:3]] if computed is not None else []
 
@@ -118,7 +118,7 @@ def test_rows_are_chosen_by_what_a_question_names(question, table, chosen):
 
 def test_a_column_that_begins_with_a_word_is_shown():
     sweets = known_table("name,pricepercent,sugarpercent\nNerds,.3,.8\nSkittles,.2,.9\nRunts,.2,.8\n", "sweets.csv")
-    assert read_row_selection("Which has more sugar, Skittles or Nerds?", sweets, min).shown == (2,)
+    assert interpret_row_selection("Which has more sugar, Skittles or Nerds?", sweets, min).shown == (2,)
 
 
 @pytest.mark.parametrize(

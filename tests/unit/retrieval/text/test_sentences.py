@@ -1,6 +1,6 @@
 import pytest
 
-from retrieval.text.sentences import Break, split_sentences
+from retrieval.text.sentences import SentenceBreak, split_sentences
 
 
 def split(text):
@@ -24,10 +24,10 @@ def test_sentences_end_where_they_end(sentences):
 def test_list_items_and_paragraphs_are_cut_too():
     text = "Intro line\ngoes on:\n- one\n- two\n1. three\n\n  Next part.\n"
     assert [(text[start:end], kind) for start, end, kind in split_sentences(text, 0, len(text))] == [
-        ("Intro line\ngoes on:", Break.PARAGRAPH),
-        ("- one", Break.SENTENCE),
-        ("- two", Break.SENTENCE),
-        ("1. three", Break.SENTENCE),
-        ("Next part.", Break.PARAGRAPH),
+        ("Intro line\ngoes on:", SentenceBreak.PARAGRAPH),
+        ("- one", SentenceBreak.SENTENCE),
+        ("- two", SentenceBreak.SENTENCE),
+        ("1. three", SentenceBreak.SENTENCE),
+        ("Next part.", SentenceBreak.PARAGRAPH),
     ]
     assert split(" \n ") == []

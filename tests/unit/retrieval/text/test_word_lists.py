@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.tables.lexicon import Word
 from retrieval.text import word_lists
-from retrieval.text.word_lists import COMPLETE, FOLDER, SHARED, UnknownWords, find_unknown, read_files
+from retrieval.text.word_lists import COMPLETE, FOLDER, SHARED, ImproperWordList, find_unknown_keys, read_files
 
 ROOT = Path(__file__).parents[4]
 APPS = ("chat", "core", "evaluation", "ragsite", "retrieval")
@@ -55,12 +55,12 @@ def test_a_key_that_english_lacks_is_an_error(tmp_path, monkeypatch):
         (tmp_path / path.name).write_text(path.read_text())
     (tmp_path / "nl.toml").write_text((FOLDER / "nl.toml").read_text() + '\nmisspelt = "x"\n')
     monkeypatch.setattr(word_lists, "FOLDER", tmp_path)
-    with pytest.raises(UnknownWords, match=r"nl\.toml has keys that en\.toml lacks: .*misspelt"):
+    with pytest.raises(ImproperWordList, match=r"nl\.toml has keys that en\.toml lacks: .*misspelt"):
         read_files.__wrapped__()
 
 
 def test_an_unknown_set_is_an_error():
-    with pytest.raises(UnknownWords, match="questions has no set named misspelt"):
+    with pytest.raises(ImproperWordList, match="questions has no set named misspelt"):
         word_lists.fill_in("<misspelt>", "questions")
 
 
@@ -71,7 +71,7 @@ def test_a_pattern_has_the_words_of_its_own_language_or_of_all():
 
 
 def test_unknown_keys_are_found_at_any_depth():
-    assert list(find_unknown({"a": {"b": 1, "c": 2}, "d": 1}, {"a": {"b": 0}})) == ["a.c", "d"]
+    assert list(find_unknown_keys({"a": {"b": 1, "c": 2}, "d": 1}, {"a": {"b": 0}})) == ["a.c", "d"]
 
 
 @pytest.mark.parametrize("code", [COMPLETE, SHARED])

@@ -6,10 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retrieval.viewer.markdown_marks import Mark, mark_ranges, render_with_marks
+from retrieval.viewer.markdown_marks import MarkedRange, enable_range_marks, render_with_marks
 
 PLAIN = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-MARKING = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(mark_ranges)
+MARKING = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(enable_range_marks)
 SIGNS = [
     " ", "\n", "\n\n", "**", "*", "_", "`", "``", "[", "](http://x.y)", "](", ")", "# ", " ##", "> ", "- ", "  - ",
     "1. ", "| ", " |", "|", "\n|---|---|\n", "\n|:--|--:|\n", "```\n", "~~~ py\n", "    ", "\t", "\\", "\\|",
@@ -67,7 +67,7 @@ def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text, data):
         return
     first = data.draw(st.integers(0, len(found) - 1)) if data else 0
     last = data.draw(st.integers(first, len(found) - 1)) if data else len(found) - 1
-    mark = Mark(found[first].start(), found[last].end(), {"class": 'a"b'}, id="passage")
+    mark = MarkedRange(found[first].start(), found[last].end(), {"class": 'a"b'}, id="passage")
     html = render_with_marks(MARKING, text, [mark])
     reader = Reader(html)
     assert re.sub(r"</?mark[^>]*>", "", html) == PLAIN.render(text)
@@ -80,7 +80,7 @@ def test_the_marked_words_are_those_of_the_range_and_all_else_stays(text, data):
 @settings(max_examples=50)
 @given(documents(), st.lists(st.tuples(st.integers(-3, 90), st.integers(-3, 90)), max_size=5))
 def test_any_ranges_leave_the_text_and_whole_elements(text, ranges):
-    marks = [Mark(start, end, id=f"m{number}") for number, (start, end) in enumerate(ranges)]
+    marks = [MarkedRange(start, end, id=f"m{number}") for number, (start, end) in enumerate(ranges)]
     html = render_with_marks(MARKING, text, marks)
     reader = Reader(html)
     assert re.sub(r"</?mark[^>]*>", "", html) == PLAIN.render(text)
@@ -116,18 +116,18 @@ def test_any_ranges_leave_the_text_and_whole_elements(text, ranges):
 )
 def test_marks(text, wanted, html):
     start = text.rindex(wanted)
-    assert render_with_marks(MARKING, text, [Mark(start, start + len(wanted))]) == html
+    assert render_with_marks(MARKING, text, [MarkedRange(start, start + len(wanted))]) == html
 
 
 def test_equal_cells_of_a_row_are_told_apart():
     text = "| a | a \\| a |\n|---|---|\n| b | b |\n"
-    assert "<th>a</th>\n<th>a | <mark>a</mark></th>" in render_with_marks(MARKING, text, [Mark(11, 12)])
+    assert "<th>a</th>\n<th>a | <mark>a</mark></th>" in render_with_marks(MARKING, text, [MarkedRange(11, 12)])
     at = text.rindex("b")
-    assert "<td>b</td>\n<td><mark>b</mark></td>" in render_with_marks(MARKING, text, [Mark(at, at + 1)])
+    assert "<td>b</td>\n<td><mark>b</mark></td>" in render_with_marks(MARKING, text, [MarkedRange(at, at + 1)])
 
 
 def test_marks_may_overlap_and_have_attributes():
-    marks = [Mark(0, 7, {"class": "unsupported"}), Mark(4, 11, {"data-n": '"2"'})]
+    marks = [MarkedRange(0, 7, {"class": "unsupported"}), MarkedRange(4, 11, {"data-n": '"2"'})]
     assert render_with_marks(MARKING, "one two six", marks) == (
         '<p><mark class="unsupported">one </mark>'
         '<mark class="unsupported"><mark data-n="&quot;2&quot;">two</mark></mark>'
@@ -136,10 +136,10 @@ def test_marks_may_overlap_and_have_attributes():
 
 
 def test_an_id_stands_once_and_first():
-    html = render_with_marks(MARKING, "# one\n\n```\ntwo\n```\n", [Mark(0, 99, id="passage")])
+    html = render_with_marks(MARKING, "# one\n\n```\ntwo\n```\n", [MarkedRange(0, 99, id="passage")])
     assert html == '<h1><mark id="passage">one</mark></h1>\n<pre><code><mark>two</mark>\n</code></pre>\n'
 
 
 def test_a_parser_that_does_not_mark_is_refused():
-    with pytest.raises(ValueError, match="mark_ranges"):
-        render_with_marks(PLAIN, "text", [Mark(0, 2)])
+    with pytest.raises(ValueError, match="enable_range_marks"):
+        render_with_marks(PLAIN, "text", [MarkedRange(0, 2)])

@@ -12,7 +12,7 @@ from retrieval.documents.deletion import forget_page_pictures
 from retrieval.documents.extraction import extract
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.pdf_drawing import find_words, keep_letters
-from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page
+from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page_layout
 from tests.support.pdf_forms import field, form
 
 MANUAL = Path(__file__).parents[4] / "demo" / "parts" / "service-manual.pdf"
@@ -58,7 +58,7 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page():
     for page in text.pages:
         words = text.text[page.start : page.end]
         for start in range(0, len(words) - 100, 1800):
-            found = measure_page(MANUAL, page.number, words[start : start + 100], words[:start])
+            found = measure_page_layout(MANUAL, page.number, words[start : start + 100], words[:start])
             assert found.boxes, (page.number, words[start : start + 100])
             for x, y, width, height in found.boxes:
                 assert 0 <= x < x + width <= 10_000
@@ -68,7 +68,7 @@ def test_every_passage_of_a_manual_has_boxes_on_its_page():
 def test_values_of_a_form_are_drawn_and_marked(tmp_path):
     file = tmp_path / "form.pdf"
     file.write_bytes(form(field(b"Tx", b"/V (Vermeulen)", (160, 695, 360, 715))))
-    [box] = measure_page(file, 1, "Surname: Vermeulen", "").boxes
+    [box] = measure_page_layout(file, 1, "Surname: Vermeulen", "").boxes
     assert box[0] < 1_000
     assert box[0] + box[2] > 10_000 * 180 / 612
     drawn = Image.open(io.BytesIO(pdf_pages.draw_picture(file, 1, tmp_path, "form"))).convert("L")
@@ -91,7 +91,7 @@ def test_boxes_surround_the_ink_of_their_words(tmp_path, turn):
     document.save(tmp_path / "turned.pdf")
     text = extract(MANUAL.read_bytes(), MANUAL.name)
     before = text.text[text.pages[1].start : text.text.index("2.1 Position", text.pages[1].start)]
-    (box,) = measure_page(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
+    (box,) = measure_page_layout(tmp_path / "turned.pdf", 2, "2.1 Position", before).boxes
     image = Image.open(io.BytesIO(load_picture(tmp_path / "turned.pdf", 2, tmp_path, "h"))).convert("L")
     x, y, right, below = (v / 10_000 for v in (box[0], box[1], box[0] + box[2], box[1] + box[3]))
     assert darkest(image, x, y, right, below) < 120
@@ -127,10 +127,10 @@ def test_a_damaged_file_is_told(tmp_path, content):
     path = tmp_path / "x.pdf"
     path.write_bytes(content)
     with pytest.raises(PageNotDrawn, match="cannot be (opened|read)"):
-        measure_page(path, 1)
+        measure_page_layout(path, 1)
 
 
 @pytest.mark.parametrize("number", [0, 11, -1])
 def test_a_page_that_is_not_there_is_told(number):
     with pytest.raises(PageNotDrawn, match="no page"):
-        measure_page(MANUAL, number)
+        measure_page_layout(MANUAL, number)

@@ -20,7 +20,7 @@ SENTENCES = {
     "docx_zip_bomb": "unpacks to far more than a document holds",
     "zip_huge_directory": "is an archive of more than 20,000 files: save it again in its program",
     "html_deep": "is nested more deeply than HTML can be read",
-    "csv_columns": "holds more than 2,000,000 characters of text",
+    "csv_columns": "holds more than 2,000,000 characters of text|took longer than 1.5 s to be read",
 }
 
 

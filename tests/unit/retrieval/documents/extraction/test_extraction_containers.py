@@ -13,8 +13,8 @@ from retrieval.documents.extraction.archive import clean_member_name
 from retrieval.documents.extraction.mail import extract_outlook_mail
 from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import explain_left_out
-from retrieval.text.extracted import LeftOut
+from retrieval.models.left_out import explain_left_out_parts
+from retrieval.text.extracted import LeftOutParts
 
 NOTES = b"The pump hums.\n"
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -46,7 +46,7 @@ def test_a_mail_is_its_headers_and_its_words_and_its_attachments_are_members():
     assert extracted.members[0].data == NOTES
     assert "Inner words." in extract(extracted.members[1].data, "Earlier.eml").text
     assert (
-        explain_left_out((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        explain_left_out_parts((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Not read: 1 unreadable file (broken.docx)."
     )
 
@@ -69,7 +69,7 @@ def test_a_picture_that_the_page_of_a_mail_shows_is_no_document():
         message.add_attachment(data, maintype="image", subtype="png", filename=name, cid=cid, disposition="inline")
     extracted = extract(bytes(message), "a.eml")
     assert [member.name for member in extracted.members] == ["plan.png", "notes.txt"]
-    assert extracted.left_out == (LeftOut("pictures", (), 1),)
+    assert extracted.left_out == (LeftOutParts("pictures", (), 1),)
 
 
 def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip):
@@ -86,7 +86,7 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
     )
     assert extracted.text == "# Pack\n\n- a/notes.txt\n- A/notes.txt\n"
     assert [member.data for member in extracted.members] == [NOTES, b"Other\n"]
-    assert extracted.left_out == (LeftOut("unreadable", ("p.exe",), 1),)
+    assert extracted.left_out == (LeftOutParts("unreadable", ("p.exe",), 1),)
 
 
 @pytest.mark.parametrize("page", ["docs/a.html", "scans/a.txt"])
@@ -162,11 +162,11 @@ def test_messages_attached_to_an_outlook_message_are_mails(monkeypatch):
     monkeypatch.setattr(oxmsg.Message, "load", lambda _file: oxmsg.Message(outer))
     extracted = extract_outlook_mail(b"", "outer.msg", "application/vnd.ms-outlook", ExtractionLimits())
     assert "From: 张三 (zhang@example.org)\nAttachments: Re: a-b.eml" in extracted.text
-    assert extracted.left_out == (LeftOut("linked", ("share.docx",), 1),)
+    assert extracted.left_out == (LeftOutParts("linked", ("share.docx",), 1),)
     inner = extract(extracted.members[0].data, extracted.members[0].name)
     assert inner.text == "# Re: a/b\n\nAttachments: plan.txt\n\nInner words.\n"
     assert [member.data for member in inner.members] == [NOTES]
-    assert inner.left_out == (LeftOut("pictures", (), 1),)
+    assert inner.left_out == (LeftOutParts("pictures", (), 1),)
 
 
 def test_an_outlook_message_in_rich_text_alone_is_read(monkeypatch):

@@ -9,7 +9,7 @@ from pptx.util import Inches
 from retrieval.documents.extraction import extract
 from retrieval.exceptions import DocumentRejected
 from retrieval.tables.table_reading import read_tables
-from retrieval.text.extracted import LeftOut
+from retrieval.text.extracted import LeftOutParts
 
 ODF = " ".join(
     f'xmlns:{prefix}="{address}"'
@@ -59,7 +59,7 @@ def test_a_presentation_is_a_page_a_slide():
         "",
     ]
     assert [section.title for section in extracted.sections] == ["Pump plan", "Goals", "Slide 3"]
-    assert (extracted.title, extracted.left_out) == ("Pump plan", (LeftOut("slides", ("4",), 1),))
+    assert (extracted.title, extracted.left_out) == ("Pump plan", (LeftOutParts("slides", ("4",), 1),))
     assert [row.values for row in read_tables(extracted)[0].rows] == [(2025.0, 130.0)]
 
 
@@ -114,7 +114,7 @@ def test_an_opendocument_presentation_is_a_page_a_slide(make_zip):
     assert slides == ["# Goals\n\nBelow\n\nSales\n\n> Notes: Pause", ""]
     assert (extracted.title, extracted.left_out) == (
         "Goals",
-        (LeftOut("slides", ("2",), 1), LeftOut("comments", (), 1)),
+        (LeftOutParts("slides", ("2",), 1), LeftOutParts("comments", (), 1)),
     )
 
 

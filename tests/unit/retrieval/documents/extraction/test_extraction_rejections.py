@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.documents.extraction import ExtractionLimits, extract
-from retrieval.documents.extraction.decoding import make_canonical
+from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.exceptions import DocumentRejected
 
 DUTCH = "Één café in Coördinatie – ‘vóór’ de reünie; het beëindigen van de geïnde bedragen kost € 5."
@@ -29,8 +29,8 @@ def test_a_few_damaged_bytes_do_not_change_the_encoding():
 
 
 def test_invisible_characters_are_removed():
-    assert make_canonical("a\u202eb\U000e0041\U000e0042c\x00d\u00ade") == "abcde"
-    assert make_canonical(make_canonical("e\u0301\r\n")) == "é\n"
+    assert make_canonical_text("a\u202eb\U000e0041\U000e0042c\x00d\u00ade") == "abcde"
+    assert make_canonical_text(make_canonical_text("e\u0301\r\n")) == "é\n"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_any_bytes_give_canonical_text_or_a_clear_no(name, start, body):
         return
     text = extracted.text
     assert "\x00" not in text
-    assert make_canonical(text) == text
+    assert make_canonical_text(text) == text
     assert text.strip()
     for section in extracted.sections:
         assert 0 <= section.start < len(text)

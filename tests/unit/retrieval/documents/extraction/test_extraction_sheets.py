@@ -17,7 +17,7 @@ from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.sheets import Sheet, write_sheets
 from retrieval.exceptions import DocumentRejected
-from retrieval.models.left_out import explain_left_out
+from retrieval.models.left_out import explain_left_out_parts
 from retrieval.tables.table_reading import read_tables
 from retrieval.text.chunking import split_into_chunks
 from retrieval.text.extracted import ExtractionLimits
@@ -137,7 +137,7 @@ def test_what_is_hidden_and_what_was_never_computed_is_said():
     workbook["Prices"]["D6"] = "=SUM(D4:D5)"
     extracted = extract(saved(workbook), "prices.xlsx")
     assert "secret" not in extracted.text
-    assert explain_left_out((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
+    assert explain_left_out_parts((each.kind, list(each.names), each.count) for each in extracted.left_out) == (
         "Not read: 1 hidden sheet (Salaries), 1 formula without a stored value. "
         "Open the file in its program, save it and upload it: then the values are in it."
     )
@@ -208,7 +208,7 @@ def test_an_opendocument_sheet_is_read_by_its_values(make_zip):
     extracted = extract(make_zip(files | {"content.xml": ods(rows, more=hidden).encode()}), "stock.ods")
     assert extracted.text == "# Stock\n\nName: Pump; Price: 1234.50 €; Since: 2026-01-03\n"
     assert (
-        explain_left_out((each.kind, list(each.names), each.count) for each in extracted.left_out)
+        explain_left_out_parts((each.kind, list(each.names), each.count) for each in extracted.left_out)
         == "Not read: 1 hidden sheet (Old)."
     )
     repeated = row(cell("x", 'table:number-columns-repeated="99999999"'))
@@ -335,7 +335,7 @@ def binary_workbook(make_zip):
 
 
 def said(extracted):
-    return explain_left_out((each.kind, list(each.names), each.count) for each in extracted.left_out)
+    return explain_left_out_parts((each.kind, list(each.names), each.count) for each in extracted.left_out)
 
 
 def test_a_binary_workbook_is_read_without_formats_and_says_so(make_zip):

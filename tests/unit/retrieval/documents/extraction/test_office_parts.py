@@ -18,7 +18,7 @@ from pptx.util import Inches
 
 from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.office_xml import read_chart, write_subscript, write_superscript
-from retrieval.text.extracted import LeftOut
+from retrieval.text.extracted import LeftOutParts
 
 W = nsdecls("w") + (
     ' xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
@@ -128,21 +128,21 @@ def test_word_shows_it_and_it_is_read(body, expected, save_docx):
 )
 def test_what_word_hides_or_strikes_out_is_named(body, kind, count, save_docx):
     extracted = read_word(body, save_docx)
-    assert extracted.left_out == (LeftOut(kind, (), count),)
+    assert extracted.left_out == (LeftOutParts(kind, (), count),)
     assert "obey" not in extracted.text
     assert "50" not in extracted.text
 
 
 def test_an_element_that_no_reader_knows_is_named(save_docx):
     unknown = "<w:r><w:t>Words.</w:t></w:r><w:unheardOf><w:r><w:t>Gate 12</w:t></w:r></w:unheardOf>"
-    assert read_word(unknown, save_docx).left_out == (LeftOut("words", ("Gate", "12"), 2),)
+    assert read_word(unknown, save_docx).left_out == (LeftOutParts("words", ("Gate", "12"), 2),)
 
 
 def test_comments_are_counted(save_docx):
     document = docx.Document()
     run = document.add_paragraph("Text.").runs[0]
     document.add_comment(run, text="Is this so?", author="Ann")
-    assert extract(save_docx(document), "a.docx").left_out == (LeftOut("comments", (), 1),)
+    assert extract(save_docx(document), "a.docx").left_out == (LeftOutParts("comments", (), 1),)
 
 
 def test_headers_and_footers_are_read_once(save_docx):
@@ -241,7 +241,7 @@ def test_words_that_a_style_hides_are_named(save_docx):
 
     body = "<w:r><w:t>Shown.</w:t></w:r><w:r><w:rPr><w:rStyle w:val='Secret'/></w:rPr><w:t>obey me</w:t></w:r>"
     extracted = read_word(body, save_docx, hide)
-    assert (extracted.text, extracted.left_out) == ("Shown.\n", (LeftOut("hidden", (), 2),))
+    assert (extracted.text, extracted.left_out) == ("Shown.\n", (LeftOutParts("hidden", (), 2),))
 
 
 def test_rows_of_a_header_are_lines_and_cells_before_a_row_stay_empty(save_docx):
@@ -291,7 +291,7 @@ def test_slides_show_numbers_and_leave_out_what_is_hidden_or_struck_out():
     deck.save(file)
     extracted = extract(file.getvalue(), "a.pptx")
     assert extracted.text == "# Slide 1\n\n- a) Open\n"
-    assert extracted.left_out == (LeftOut("hidden", (), 2), LeftOut("struck", (), 1))
+    assert extracted.left_out == (LeftOutParts("hidden", (), 2), LeftOutParts("struck", (), 1))
 
 
 def test_a_list_that_restarts_begins_at_its_own_number(save_docx):
@@ -409,4 +409,4 @@ def test_embedded_files_are_members_and_other_objects_are_named(save_docx):
     extracted = extract(save_docx(document), "a.docx")
     assert [member.name for member in extracted.members] == ["plan.docx"]
     assert extract(extracted.members[0].data, "plan.docx").text == "Inner words.\n"
-    assert extracted.left_out == (LeftOut("embedded", ("oleObject1.bin",), 1),)
+    assert extracted.left_out == (LeftOutParts("embedded", ("oleObject1.bin",), 1),)
