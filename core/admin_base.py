@@ -35,7 +35,7 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
             yield {**choice, "display": choice["display"] or _t("(none)")}
 
 
-class OpenRowsFilter(admin.RelatedOnlyFieldListFilter):
+class AlwaysShownRelatedFilter(admin.RelatedOnlyFieldListFilter):
     """A filter of an admin list by a related object. Unlike Django's, it is also shown with only one choice."""
 
     def has_output(self) -> bool:
@@ -127,7 +127,7 @@ class PageAdmin(ButtonAdmin):
         return TemplateResponse(request, page, {**shared, **context}, status=status)
 
 
-class ConditionFilter(admin.SimpleListFilter):
+class FixedChoicesFilter(admin.SimpleListFilter):
     """A filter of an admin list with fixed choices.
 
     ``conditions`` maps the value in the URL's query to a label and a condition.
@@ -171,11 +171,11 @@ class NumberRangeFilter(admin.FieldListFilter):
 
     def get_facet_counts(self, pk_attname: str, filtered_qs: QuerySet[Any]) -> dict[str, Count]:
         return {
-            f"{number}__c": Count(pk_attname, filter=Q(**self._lookups(stretch)))
+            f"{number}__c": Count(pk_attname, filter=Q(**self._build_bound_lookups(stretch)))
             for number, stretch in enumerate(self.stretches)
         }
 
-    def _lookups(self, stretch: tuple[object, float | None, float | None]) -> dict[str, float]:
+    def _build_bound_lookups(self, stretch: tuple[object, float | None, float | None]) -> dict[str, float]:
         bounds = zip(self._names(), stretch[1:], strict=True)
         return {name: bound for name, bound in bounds if bound is not None}
 
@@ -190,7 +190,7 @@ class NumberRangeFilter(admin.FieldListFilter):
             "display": _t("All"),
         }
         for number, stretch in enumerate(self.stretches):
-            lookups = self._lookups(stretch)
+            lookups = self._build_bound_lookups(stretch)
             count = f" ({counts[f'{number}__c']})" if counts else ""
             yield {
                 "selected": given == [str(lookups.get(name, "")) for name in own],

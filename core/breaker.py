@@ -119,7 +119,7 @@ class Breaker:
             self._trial_at = None
 
     @contextmanager
-    def call(self, failure: type[Exception]) -> Iterator[None]:
+    def guard_call(self, failure: type[Exception]) -> Iterator[None]:
         """Run a block as one call of the server. The call has failed if the block raises ``failure``.
 
         Other exceptions count as neither success nor failure. Raises: BreakerOpen if the server must not be called now.

@@ -48,7 +48,7 @@ def parse_origin(address: str) -> tuple[str, str, int | None]:
 class SecretHolder(models.Model):
     """Base class of rows with an encrypted ``secret``, which is sent to one destination, such as a server.
 
-    Saving a changed destination removes the secret. Only ``give_secret`` stores a new one.
+    Saving a changed destination removes the secret. Only ``set_secret`` stores a new one.
     """
 
     SECRET_PURPOSE: str
@@ -73,6 +73,6 @@ class SecretHolder(models.Model):
     def secret_destination(self) -> object:
         raise NotImplementedError
 
-    def give_secret(self, text: str) -> None:
+    def set_secret(self, text: str) -> None:
         self.secret = encrypt(self.SECRET_PURPOSE, text) if text else ""
         self.is_secret_given = True

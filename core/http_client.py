@@ -104,11 +104,11 @@ def build_async_client(resolve: Resolve | None, **options: Any) -> httpx2.AsyncC
     """
     client = httpx2.AsyncClient(verify=load_trusted_certificates(), **options)
     if resolve is not None:
-        client._transport._pool._network_backend = _CheckedBackend(resolve)  # type: ignore[attr-defined]
+        client._transport._pool._network_backend = _AddressCheckingBackend(resolve)  # type: ignore[attr-defined]
     return client
 
 
-class _CheckedBackend(httpcore2.AnyIOBackend):
+class _AddressCheckingBackend(httpcore2.AnyIOBackend):
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
 

@@ -17,7 +17,7 @@ from django.dispatch import Signal
 from kombu.exceptions import OperationalError
 
 from core.database import commit_without_waiting
-from core.jobs import Job, is_due
+from core.jobs import Job, build_due_condition
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
         # times are kept.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
-            model._default_manager.filter(is_due(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
+            model._default_manager.filter(build_due_condition(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
     return sent
 
 
@@ -96,18 +96,18 @@ def run_job_maintenance() -> None:
 def enqueue_forgotten_jobs(model: type[Job]) -> int:
     """Free the jobs of dead workers, send lost tasks again, and return how many were sent."""
     with transaction.atomic():
-        silent = model.unfinished().filter(model.is_silent())
+        silent = model.unfinished().filter(model.build_silent_condition())
         # The worker of a locked row is alive and is saving a result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()
     unsent = model.select_next_jobs().filter(
         Q(created_at__lt=Now() - SENT_WITHIN) | Q(retry_at__isnull=False), enqueued_at=None
     )
-    waiting = [*_find_lost(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
+    waiting = [*_find_lost_jobs(model), *unsent.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]]
     return enqueue(model, waiting[:MOST_AT_ONCE])
 
 
-def _find_lost(model: type[Job]) -> list[int]:
+def _find_lost_jobs(model: type[Job]) -> list[int]:
     """Return the ids of jobs whose task is lost.
 
     If n tasks wait in the queue, they belong to the n jobs that were sent last. So the tasks of earlier jobs are lost,

@@ -38,7 +38,7 @@ class Leased(models.Model):
         abstract = True
 
     @classmethod
-    def is_silent(cls) -> Q:
+    def build_silent_condition(cls) -> Q:
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def filter_by_lease(self) -> QuerySet[Self]:
@@ -55,7 +55,7 @@ class Leased(models.Model):
             raise LeaseLost(f"{self.job_name} is no longer leased to this process.")
         return row
 
-    def write(self, **values: Any) -> bool:
+    def write_under_lease(self, **values: Any) -> bool:
         return bool(self.filter_by_lease().update(**values))
 
     @property
@@ -69,7 +69,7 @@ L = TypeVar("L", bound=Leased)
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     """Lease the row, store ``values`` in its fields, and return it; None if it is leased already or not in ``rows``."""
     lease = uuid.uuid4()
-    is_free = Q(lease=None) | rows.model.is_silent()
+    is_free = Q(lease=None) | rows.model.build_silent_condition()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
     # `first` would add an ORDER BY, and Django builds such a query slowly for many columns.
     return next(iter(rows.filter(lease=lease).order_by()), None) if taken else None
@@ -108,7 +108,7 @@ FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 
 
-def pause_after(attempts: int) -> timedelta:
+def compute_retry_pause(attempts: int) -> timedelta:
     factor: int = 3 ** min(attempts - 1, 10)
     return min(LONGEST_PAUSE, FIRST_PAUSE * factor)
 
@@ -140,14 +140,14 @@ class Job(Leased):
 
     @classmethod
     def startable(cls) -> QuerySet[Self]:
-        return cls.unfinished().filter(is_due(), lease=None)
+        return cls.unfinished().filter(build_due_condition(), lease=None)
 
     @classmethod
     def select_next_jobs(cls) -> QuerySet[Self]:
         return cls.startable()
 
     @classmethod
-    def restart_values(cls) -> dict[str, object]:
+    def get_restart_values(cls) -> dict[str, object]:
         """Return the field values that restart a job. A process that is running the job loses its lease."""
         return {
             "status": cls.WAITING, "error": "", "attempts": 0, "lease": None, "retry_at": None, "enqueued_at": None
@@ -158,16 +158,16 @@ class Job(Leased):
         return self.attempts >= self.MOST_ATTEMPTS
 
     def postpone(self, error: str, pause: timedelta | None = None, **values: Any) -> bool:
-        pause = pause_after(self.attempts) if pause is None else pause
+        pause = compute_retry_pause(self.attempts) if pause is None else pause
         values = {"status": self.WAITING, "enqueued_at": None, **values}
-        return self.write(lease=None, error=error, retry_at=Now() + pause, **values)
+        return self.write_under_lease(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
         """End the attempt without counting it, and try again after ``pause``. The job did not cause ``error``."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
-        return self.write(lease=None, status=status, error=error, retry_at=None, **values)
+        return self.write_under_lease(lease=None, status=status, error=error, retry_at=None, **values)
 
     def retry(self, error: str, pause: timedelta | None = None) -> None:
         if self.is_last_attempt:
@@ -181,6 +181,6 @@ class Job(Leased):
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
-def is_due(ago: timedelta = timedelta()) -> Q:
+def build_due_condition(ago: timedelta = timedelta()) -> Q:
     """Return the condition that a job has been due for at least ``ago``."""
     return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)

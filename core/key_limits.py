@@ -8,18 +8,18 @@ from enum import StrEnum
 from core.user_types import AnyUser
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     SEARCH = "search"
     ASK = "ask"
     DOCUMENTS_WRITE = "documents:write"
     ADMIN = "admin"
 
 
-_PERMISSIONS: dict[str, frozenset[Scope]] = {
-    "retrieval.view_document": frozenset({Scope.SEARCH, Scope.DOCUMENTS_WRITE}),
-    "retrieval.add_document": frozenset({Scope.DOCUMENTS_WRITE}),
-    "retrieval.change_document": frozenset({Scope.DOCUMENTS_WRITE}),
-    "retrieval.delete_document": frozenset({Scope.DOCUMENTS_WRITE}),
+_PERMISSIONS: dict[str, frozenset[KeyScope]] = {
+    "retrieval.view_document": frozenset({KeyScope.SEARCH, KeyScope.DOCUMENTS_WRITE}),
+    "retrieval.add_document": frozenset({KeyScope.DOCUMENTS_WRITE}),
+    "retrieval.change_document": frozenset({KeyScope.DOCUMENTS_WRITE}),
+    "retrieval.delete_document": frozenset({KeyScope.DOCUMENTS_WRITE}),
 }
 
 
@@ -32,18 +32,18 @@ class KeyLimits:
     """
 
     key: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     collections: frozenset[int] | None = None
     source: int | None = None
 
-    def permit(self, permission: str) -> bool:
+    def may_use(self, permission: str) -> bool:
         """Return whether the key may use a permission that its user has.
 
         A key that is limited to some collections has no permissions for the whole site.
         """
         if not self.scopes.isdisjoint(_PERMISSIONS.get(permission, frozenset())):
             return True
-        return Scope.ADMIN in self.scopes and (self.collections is None or permission in _PERMISSIONS)
+        return KeyScope.ADMIN in self.scopes and (self.collections is None or permission in _PERMISSIONS)
 
 
 def get_limits(user: AnyUser) -> KeyLimits | None:

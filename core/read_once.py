@@ -12,7 +12,7 @@ _read: ContextVar[dict[object, Any] | None] = ContextVar("read_once", default=No
 
 
 @contextmanager
-def cache_reads() -> Iterator[None]:
+def cache_reads_in_block() -> Iterator[None]:
     """Run a block in which `get_or_read` calls ``read`` only once for each key."""
     token = _read.set({})
     try:
@@ -22,7 +22,7 @@ def cache_reads() -> Iterator[None]:
 
 
 def get_or_read(key: object, read: Callable[[], V]) -> V:
-    """Return ``read()``, which is cached by ``key`` within a `cache_reads` block."""
+    """Return ``read()``, which is cached by ``key`` within a `cache_reads_in_block` block."""
     known = _read.get()
     if known is None:
         return read()

@@ -164,7 +164,7 @@ def add_group(group: CheckGroup) -> CheckGroup:
 
 
 @functools.cache
-def list_groups() -> tuple[CheckGroup, ...]:
+def list_check_groups() -> tuple[CheckGroup, ...]:
     autodiscover_modules("readiness")
     return tuple(_GROUPS)
 

@@ -44,7 +44,7 @@ class LruCache(Generic[K, V]):
 ABANDONED_AFTER_SECONDS = 3600.0
 
 
-def write_file_at_once(path: Path, content: bytes) -> None:
+def write_file_atomically(path: Path, content: bytes) -> None:
     """Write the file in one step, so that no reader sees a part of the content. Raises: OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{path.name}.*"):

@@ -39,7 +39,7 @@ class FileLock:
         self.release()
 
 
-class Slots:
+class ProcessSemaphore:
     """A semaphore for threads and processes: at most ``number`` of them run a block at the same time.
 
     Processes that are forked later share it.

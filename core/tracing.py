@@ -64,6 +64,6 @@ def span(name: str, *, is_current: bool = True, **attributes: Attribute) -> Iter
         spans.end(begun, failure)
 
 
-def annotate(**attributes: Attribute) -> None:
+def annotate_span(**attributes: Attribute) -> None:
     if _spans is not None:
         _spans.annotate(attributes)

@@ -36,7 +36,7 @@ def build_user_key(verbose_name: Any, **options: Any) -> models.ForeignKey[Any, 
 def is_staff_with(user: AnyUser, permission: str) -> bool:
     """Return whether the user is active staff and has the permission, and the scopes of an API key allow it."""
     limits = get_limits(user)
-    if limits is not None and not limits.permit(permission):
+    if limits is not None and not limits.may_use(permission):
         return False
     return bool(getattr(user, "is_active", False) and getattr(user, "is_staff", False) and user.has_perm(permission))
 

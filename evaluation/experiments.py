@@ -21,7 +21,7 @@ from retrieval.search.profiles.profiles import (
     NamedProfile,
     build_named_profile,
     get_built_in_profile,
-    register_chooser,
+    register_profile_chooser,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def find_arm(experiment: Experiment, subject: str) -> ExperimentArm | None:
     return assign_arm(experiment.salt, subject, experiment.traffic_share)
 
 
-register_chooser(choose_profile)
+register_profile_chooser(choose_profile)
 
 
 # The query returns one row for each visitor, because the answers of one visitor are not independent.

@@ -31,7 +31,7 @@ from evaluation.runs.queue import (
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare_runs
 from evaluation.sets.resolution import hash_questions, list_measured_questions
 from evaluation.statistics import is_significant_loss
-from retrieval.gates import Objection
+from retrieval.gates import PublicationObjection
 from retrieval.models import Collection, Document, Draft, SearchProfileVersion
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, build_named_profile
 
@@ -190,7 +190,7 @@ def has_document_gate(collection: Collection) -> bool:
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
-def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection]:
+def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[PublicationObjection]:
     """Yield why the version or draft must not be published now: one objection for each gate that it fails."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):
@@ -202,7 +202,7 @@ def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[Objection
         checked = check_gate(policy, subject)
         if checked.is_objection:
             address = reverse("admin:evaluation_gatepolicy_check", args=[policy.pk, kind, subject.pk])
-            yield Objection(describe_gate_check(checked), address)
+            yield PublicationObjection(describe_gate_check(checked), address)
 
 
 _REASONS = {

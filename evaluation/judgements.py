@@ -27,7 +27,7 @@ from chat.types import ContextSource
 from core.database import commit_without_waiting
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit
-from core.jobs import acquire_lease, heartbeat, is_due
+from core.jobs import acquire_lease, build_due_condition, heartbeat
 from evaluation import conf
 from evaluation.judges.types import (
     JudgeBudgetSpent,
@@ -79,7 +79,7 @@ class JobMeter:
         JudgeUsage.objects.get_or_create(day=day)
         JudgeUsage.objects.filter(day=day).update(**consumed)
         if isinstance(self._job, Judgement):
-            self._job.write(**consumed)
+            self._job.write_under_lease(**consumed)
 
 
 FORGOTTEN_AFTER = timedelta(minutes=2)
@@ -111,7 +111,7 @@ def requeue_judgements(judgements: QuerySet[Judgement]) -> int:
         ids = list(judgements.select_for_update(of=("self",)).values_list("pk", flat=True))
         Score.objects.filter(judgement__in=ids).delete()
         Judgement.objects.filter(pk__in=ids).update(
-            **Judgement.restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
+            **Judgement.get_restart_values(), finished_at=None, prompt_tokens=0, completion_tokens=0
         )
         enqueue_on_commit(Judgement, ids)
     return len(ids)
@@ -135,7 +135,7 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 
     An error is stored, with the time of the next attempt if it may succeed.
     """
-    waiting = Judgement.unfinished().filter(is_due()).select_related("answer")
+    waiting = Judgement.unfinished().filter(build_due_condition()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
     if judgement is None:
         return None
@@ -159,7 +159,7 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 def _judge_answer(judgement: Judgement) -> None:
     case = build_judgement_case(judgement.answer)
     judge = conf.build_judge(judgement.judge, JobMeter(judgement))
-    judgement.write(judge_name=judge.name)
+    judgement.write_under_lease(judge_name=judge.name)
     metrics = judge.list_metrics(case)
     if not metrics:
         judgement.end(Judgement.Status.SKIPPED, "There is nothing to judge: the answer is a refusal without sources.")

@@ -35,8 +35,8 @@ from ragsite.accounts.claims import find_local_administrators, is_last_local_adm
 from ragsite.accounts.keys import compute_digest
 from ragsite.accounts.people import LastAdministrator, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
-from ragsite.models.account import Invitation, find_users_by_address
-from ragsite.operations.audit_log import json_lines, may_read_labels, record_action
+from ragsite.models.account import Invitation, find_users_by_email
+from ragsite.operations.audit_log import json_lines, may_read_object_labels, record_action
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"].strip().lower()
-        if find_users_by_address(email):
+        if find_users_by_email(email):
             raise ValidationError(_t("There is an account with this address."))
         return email
 
@@ -271,19 +271,19 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     actions = ["export"]
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        is_open = may_read_labels(request.user)
+        is_open = may_read_object_labels(request.user)
         return [name if is_open or name != "object_label" else "object_id" for name in self.list_display]
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        return [name for name in self.search_fields if name != "object_label" or may_read_labels(request.user)]
+        return [name for name in self.search_fields if name != "object_label" or may_read_object_labels(request.user)]
 
     def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> Any:
-        hidden = () if may_read_labels(request.user) else ("object_label", "details")
+        hidden = () if may_read_object_labels(request.user) else ("object_label", "details")
         return [name for name in super().get_fields(request, obj) if name not in hidden]
 
     @admin.action(description=_("Export the chosen entries as JSON lines"), permissions=["view"])
     def export(self, request: HttpRequest, entries: QuerySet[AuditEntry]) -> HttpResponse:
-        lines = "".join(json_lines(entries, with_labels=may_read_labels(request.user)))
+        lines = "".join(json_lines(entries, with_labels=may_read_object_labels(request.user)))
         record_action("audit.exported", entries=lines.count("\n"))
         attachment = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
         return HttpResponse(lines, content_type="application/x-ndjson", headers=attachment)

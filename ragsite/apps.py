@@ -23,9 +23,9 @@ class RagsiteConfig(AppConfig):
         from ragsite import checks  # noqa: F401  (they register themselves)
         from ragsite.accounts import roles
         from ragsite.operations import audit_log  # noqa: F401  (they register themselves)
-        from ragsite.operations.audited_models import watch_all
+        from ragsite.operations.audited_models import audit_all_models
 
-        watch_all()
+        audit_all_models()
         if settings.MCP_SIGN_IN:
             from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
         # The queue is created after the migrations of `retrieval`, the first app that uses it.

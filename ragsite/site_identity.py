@@ -57,7 +57,7 @@ def logo(request: HttpRequest, version: str) -> HttpResponse:
     return response
 
 
-def recognise_picture(data: bytes) -> str:
+def detect_logo_type(data: bytes) -> str:
     """Return the media type of a picture for the logo. Raises: ValidationError if the type is not allowed."""
     if len(data) > LARGEST_LOGO:
         raise ValidationError(_t("The logo is larger than 200 KB. Save it smaller, or as SVG."))
@@ -94,7 +94,7 @@ class SiteIdentityForm(forms.ModelForm):  # type: ignore[type-arg]
         uploaded: UploadedFile[bytes] | None = self.cleaned_data["picture"]
         if uploaded:
             self.instance.logo = uploaded.read(LARGEST_LOGO + 1)
-            self.instance.logo_type = recognise_picture(self.instance.logo)
+            self.instance.logo_type = detect_logo_type(self.instance.logo)
         return uploaded
 
     def save(self, commit: bool = True) -> SiteIdentity:

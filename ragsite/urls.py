@@ -22,10 +22,10 @@ admin.site.index_title = _("Documents and answers")
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("accounts/", include("ragsite.accounts.urls")),
-    path("account/keys/", accounts.keys, name="account_keys"),
+    path("account/keys/", accounts.manage_api_keys, name="account_keys"),
     path("account/keys/<int:key_id>/revoke/", accounts.revoke_key, name="account_key_revoke"),
     path("account/data/", accounts.manage_own_data, name="account_data"),
-    path("account/data/export/", accounts.export, name="account_export"),
+    path("account/data/export/", accounts.export_own_data, name="account_export"),
     path("api/v1/", include("retrieval.api.urls")),
     path("api/v1/", include("chat.api.urls")),
     path("v1/", include((openai_urlpatterns, "openai_api"))),

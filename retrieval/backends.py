@@ -57,9 +57,9 @@ _BY_SETTING = {
 }
 
 
-def _forget_changed(setting: str, **_: Any) -> None:
+def _clear_backend_cache(setting: str, **_: Any) -> None:
     if setting in _BY_SETTING:
         _BY_SETTING[setting].cache_clear()
 
 
-setting_changed.connect(_forget_changed)
+setting_changed.connect(_clear_backend_cache)

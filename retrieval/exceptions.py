@@ -39,7 +39,7 @@ class ImproperEmbedder(RagsiteError):
     """An error: the embedder's configuration is unusable."""
 
 
-class NotFitted(RagsiteError):
+class CalibrationFailed(RagsiteError):
     """An error: no calibration (typical cosines of related texts) could be computed."""
 
 

@@ -17,7 +17,7 @@ Publishable = SearchProfileVersion | Draft
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class PublicationObjection:
     reason: str
     address: str = ""
 
@@ -25,7 +25,7 @@ class Objection:
 class PublicationRefused(RagsiteError):
     """An error: a gate objects to a publication, and the user gave no reason to publish anyway."""
 
-    def __init__(self, objections: Sequence[Objection]) -> None:
+    def __init__(self, objections: Sequence[PublicationObjection]) -> None:
         super().__init__(" ".join(objection.reason for objection in objections))
         self.objections = tuple(objections)
 
@@ -37,20 +37,20 @@ class Gate:
     If ``guards`` returns true for a collection, its documents can only be changed in a draft.
     """
 
-    find_objections: Callable[[Publishable], Iterable[Objection]]
+    find_objections: Callable[[Publishable], Iterable[PublicationObjection]]
     guards: Callable[[Collection], bool]
 
 
 GATES: list[Gate] = []
 
 
-def documents_are_guarded(collection: Collection) -> bool:
+def is_changed_only_in_drafts(collection: Collection) -> bool:
     return any(gate.guards(collection) for gate in GATES)
 
 
-def find_objections(subject: Publishable) -> tuple[Objection, ...]:
+def find_publication_objections(subject: Publishable) -> tuple[PublicationObjection, ...]:
     """Return the objections of all gates, in the order of GATES. An error in a gate counts as an objection."""
-    objections: list[Objection] = []
+    objections: list[PublicationObjection] = []
     for gate in GATES:
         try:
             # A savepoint protects the caller's transaction from a failed query.
@@ -59,5 +59,5 @@ def find_objections(subject: Publishable) -> tuple[Objection, ...]:
         except Exception as error:
             logger.exception("A gate could not be asked about %s.", subject)
             told = _t("A gate could not be checked: %(error)s.") % {"error": f"{type(error).__name__}: {error}"}
-            objections.append(Objection(told))
+            objections.append(PublicationObjection(told))
     return tuple(objections)

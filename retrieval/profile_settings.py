@@ -241,7 +241,7 @@ class ProfileSettings:
     def is_reranked(self) -> bool:
         return self.reranker != NO_RERANKER
 
-    def as_published(self, method: SearchMethod) -> ProfileSettings:
+    def use_published_values(self, method: SearchMethod) -> ProfileSettings:
         """Return the settings to use ``method`` as in the scientific publication about it.
 
         These settings have the method's own weights, no reranker and no boosts.

@@ -96,7 +96,7 @@ def check_search_profile() -> Finding:
 
 
 @DATABASE.check("drafts")
-def check_drafts() -> Finding:
+def check_failing_drafts() -> Finding:
     """Report drafts (unpublished copies of collections) whose copying or deletion failed more than twice."""
     if failing := Draft.unfinished().exclude(error="").filter(attempts__gte=3).count():
         return Finding(Health.DEGRADED, f"Drafts that fail to be copied or cleared away: {failing}; the log says why.")

@@ -126,7 +126,7 @@ class RetrieverWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class Classification:
+class QueryClassification:
     query_class: QueryClass
     rule: str
 

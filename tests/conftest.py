@@ -103,7 +103,7 @@ def pytest_unconfigure():
 
     if settings.configured and settings.EMBEDDED_POSTGRES is not None:
         assert _DATA_DIR.resolve() == settings.DATA_DIR
-        settings.EMBEDDED_POSTGRES.release()
+        settings.EMBEDDED_POSTGRES.release_server()
     shutil.rmtree(_DATA_DIR, ignore_errors=True)
 
 

@@ -140,7 +140,7 @@ class ConnectorSurvey:
     def _call_connector(
         self, tried: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]
     ) -> None:
-        from retrieval.sources.airbyte.calls import ConnectorCalls, Record
+        from retrieval.sources.airbyte.calls import ConnectorCalls, StreamRecord
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
@@ -160,7 +160,7 @@ class ConnectorSurvey:
         ordered = sorted(streams, key=lambda each: each["name"] not in checked)
         self._service.begin()
         chosen = ChosenStream(read_stream_name(ordered[0]), ordered[0], {})
-        records = sum(isinstance(message, Record) for message in calls.read_records([chosen], seconds=90))
+        records = sum(isinstance(message, StreamRecord) for message in calls.read_records([chosen], seconds=90))
         tried.records = f"{records} of {chosen.name}"
 
     def _resolve_manifest(self, manifest: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def queue_deliveries(number: int, url: str) -> None:
 
     event = Webhook.Event.DOCUMENT_FAILED
     webhook = Webhook(address=url, events=[event])
-    webhook.give_secret(new_secret())
+    webhook.set_secret(new_secret())
     webhook.save()
     for each in range(number):
         announce_event(event, {"document": each})
@@ -93,13 +93,13 @@ def main() -> None:
     with serving(HangingHandler) as url, running_site(given.port, SOURCE_PRIVATE_HOSTS="127.0.0.1") as site:
         from django.contrib.auth import get_user_model
 
-        from core.key_limits import Scope
+        from core.key_limits import KeyScope
         from evaluation.models import Judgement
         from ragsite.accounts.keys import issue_key
         from retrieval.models import Collection, Visibility
 
         Collection.objects.create(slug="uploads", name="Uploads", visibility=Visibility.PUBLIC)
-        key = issue_key(get_user_model().objects.create_superuser("uploads"), "uploads", list(Scope)).secret
+        key = issue_key(get_user_model().objects.create_superuser("uploads"), "uploads", list(KeyScope)).secret
         uploads, questions = UploadTimer(site, key), generate_distinct_questions("uploads ")
         waiting = Judgement.objects.filter(status=Judgement.QUEUED)
 

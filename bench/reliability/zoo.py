@@ -95,12 +95,12 @@ def main() -> None:
     with running_site(given.port) as site:
         from django.contrib.auth import get_user_model
 
-        from core.key_limits import Scope
+        from core.key_limits import KeyScope
         from ragsite.accounts.keys import issue_key
         from retrieval.models import Collection, Document, Visibility
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
-        key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(Scope)).secret
+        key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(KeyScope)).secret
         for name, data in [file for mark in ("first", "second") for file in make_innocent_files(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])

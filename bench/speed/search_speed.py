@@ -25,7 +25,7 @@ from evaluation.runs.measurement import describe_search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
 from retrieval.index.vector_index import build_exact_distance
-from retrieval.rights.search_filters import find_readers
+from retrieval.rights.search_filters import find_limiting_rights
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import active_profile
 from retrieval.search.ranking.lexical_query import build_queries
@@ -91,7 +91,7 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
     collections = (loaded.collection.pk,)
-    filters = SearchFilters(collections=collections, readers=find_readers(collections, AnonymousUser()))
+    filters = SearchFilters(collections=collections, readers=find_limiting_rights(collections, AnonymousUser()))
     result = BenchmarkRun(loaded.size, loaded.build_seconds)
     plan = build_plan(active_profile().settings, retriever_timeout_seconds=settings.RETRIEVAL_LEG_TIMEOUT_SECONDS)
     for number, question in enumerate(asked[:warm_up]):

@@ -21,7 +21,7 @@ from chat.models import LanguageModel, ModelTrial
 from core.encryption import SecretUnreadable
 from core.exceptions import ModelFailed
 from core.language_model.completion_client import CompletionClient, Request
-from core.language_model.machinery import MachineryStream
+from core.language_model.machinery import ReplyCleaner
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ async def _can_call_functions(client: CompletionClient) -> bool:
 async def _complete(
     client: CompletionClient, messages: Sequence[Mapping[str, object]]
 ) -> tuple[str, FunctionCallCollector]:
-    calls, machinery, said = FunctionCallCollector(), MachineryStream(), ""
+    calls, machinery, said = FunctionCallCollector(), ReplyCleaner(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
     async with aclosing(client.deltas(request)) as received:
         async for delta in received:

@@ -24,7 +24,7 @@ from core.exceptions import ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_client import CompletionClient, Request
 from core.language_model.completion_stream import CALLS, FILTERED, LENGTH
-from core.language_model.machinery import MachineryStream
+from core.language_model.machinery import ReplyCleaner
 from retrieval.index import embedder_choice
 from retrieval.types import Turn
 
@@ -191,7 +191,7 @@ class OpenAICompatibleGenerator:
         characters_left = min(LARGEST_ANSWER_CHARACTERS, CHARACTERS_PER_TOKEN * answer_tokens)
         plain = " ".join(" ".join(known).split())
         quirks = self._client.known
-        machinery = MachineryStream(
+        machinery = ReplyCleaner(
             lambda text: " ".join(text.split()) in plain, opens_with_thought=quirks.opens_with_thought
         )
         request = Request(messages, ends_at, answer_tokens, tools=() if calls is None else [ASK_TABLES])

@@ -18,7 +18,7 @@ from chat.types import (
     CompletedEvent,
     QuestionChoice,
 )
-from core.read_once import cache_reads
+from core.read_once import cache_reads_in_block
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
 from retrieval.types import SearchFilters
@@ -26,7 +26,7 @@ from retrieval.types import SearchFilters
 logger = logging.getLogger(__name__)
 
 
-@cache_reads()
+@cache_reads_in_block()
 def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> CompletedEvent:
     try:
         meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))

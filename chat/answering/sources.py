@@ -11,13 +11,13 @@ from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, ContextSource, TableReply
 from core.database import limit_statements
 from core.threads import in_thread
-from core.tracing import annotate, span
+from core.tracing import annotate_span, span
 from retrieval.search.assembly import assemble_context, build_result_blocks, build_unranked_blocks
 from retrieval.search.index_state import read_index_state
 from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
-from retrieval.search.profiles.profiles import NamedProfile, choose_profile
-from retrieval.search.shown_tables import make_nearness, show_table
+from retrieval.search.profiles.profiles import NamedProfile, choose_profile_for_visitor
+from retrieval.search.shown_tables import bind_nearness_to_table, show_table
 from retrieval.search.understanding.classification import HOW_TO
 from retrieval.tables.answering import answer_from_tables, find_matching_rows
 from retrieval.tables.results import ResultRow, TableResult
@@ -46,7 +46,7 @@ def find_rows_named_in_question(
     """
     try:
         with limit_statements(STATEMENT_SECONDS):
-            rows = find_matching_rows(draft.question, passage, make_nearness, detect_language(draft.question))
+            rows = find_matching_rows(draft.question, passage, bind_nearness_to_table, detect_language(draft.question))
             return None if rows is None else (rows, put_rows_before_sources(rows, draft.sources))
     except DatabaseError as error:
         logger.warning("Rows of a table were not looked up, one is quoted: %s", error)
@@ -110,7 +110,7 @@ class TablesOfQuestion:
         try:
             with limit_statements(STATEMENT_SECONDS):
                 candidates = find_candidate_tables(question, self._filters, self._passages)
-                result = answer_from_tables(question, candidates, make_nearness, self._language)
+                result = answer_from_tables(question, candidates, bind_nearness_to_table, self._language)
                 if result is None:
                     return None
                 self.sources = cite_further_rows(result, self.sources)
@@ -149,7 +149,7 @@ def find_sources(
     If ``profile`` is None, the search profile for the visitor ``subject`` is used.
     ``tried`` has questions that this search treats as if they were stored with the passages.
     """
-    profile = profile or choose_profile(subject)
+    profile = profile or choose_profile_for_visitor(subject)
     # The index's state is read before the search, so that the stored state is never too new.
     index = read_index_state(filters.collections)
     result = search(question, filters, method=method, profile=profile, history=history, tried=tried)
@@ -161,7 +161,7 @@ def find_sources(
             expand=profile.settings.context_neighbours,
             blocks=profile.settings.context_blocks,
         )
-        annotate(blocks=len(context.blocks))
+        annotate_span(blocks=len(context.blocks))
     sources, results = (
         build_numbered_sources(context.blocks),
         build_numbered_sources(build_result_blocks(result.hits, context)),
@@ -173,7 +173,7 @@ def find_sources(
         candidates = find_candidate_tables(searched, filters, found)
         # A table's cell cannot explain how to do something, so such questions get no computed answer.
         is_how_to = result.trace.rule == HOW_TO
-        computed = None if is_how_to else answer_from_tables(searched, candidates, make_nearness, language)
+        computed = None if is_how_to else answer_from_tables(searched, candidates, bind_nearness_to_table, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
         sources = put_rows_before_sources(computed, results)

@@ -15,7 +15,7 @@ from chat.api.openai import OpenAIView
 from chat.api.openai_errors import ModelNotFound
 from chat.api.openai_types import EmbeddingListBody
 from core.api.fields import KnownFieldsOnly, NameField, TextField
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.search_places import wait_for_search_slot
@@ -72,7 +72,7 @@ class EmbeddingListSerializer(serializers.Serializer[Any]):
 
 class EmbeddingsView(OpenAIView):
     throttle_scope = "search"
-    key_scopes = (Scope.SEARCH,)
+    key_scopes = (KeyScope.SEARCH,)
 
     @extend_schema(
         operation_id="embeddings_create", request=EmbeddingRequestSerializer, responses=EmbeddingListSerializer

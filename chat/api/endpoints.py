@@ -42,9 +42,9 @@ from chat.streaming.streams import EVENT_ID
 from core.api.callers import identify_caller
 from core.api.pagination import Pagination
 from core.api.permissions import MayAsk
-from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, Unavailable
+from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, SiteUnavailable
 from core.api.schema import EVENT
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.user_types import AnyUser
 from retrieval.rights.chosen_filters import to_json
 
@@ -55,7 +55,7 @@ class AskersView(ApiView):
     tag = "Answers"
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
-    key_scopes: ClassVar[tuple[Scope, ...]] = (Scope.ASK,)
+    key_scopes: ClassVar[tuple[KeyScope, ...]] = (KeyScope.ASK,)
 
     def convert_error(self, error: Exception) -> Exception:
         if isinstance(error, SiteBusy):
@@ -179,8 +179,8 @@ def begin_answer(request: Request, question: str, *, visitor: str = "", **asked:
 def wait_for_answer(answer: Answer, user: AnyUser) -> Answer:
     """Wait until the answer is written, and return it. The writing stops if the caller disconnects.
 
-    Raises: Unavailable with the error of a failed answer; InsufficientStorage; PermissionDenied if ``user`` lost the
-    right to its sources.
+    Raises: SiteUnavailable with the error of a failed answer; InsufficientStorage; PermissionDenied if ``user`` lost
+    the right to its sources.
     """
     if not connection.in_atomic_block:
         connection.close()
@@ -189,7 +189,7 @@ def wait_for_answer(answer: Answer, user: AnyUser) -> Answer:
         raise InsufficientStorage(last.payload["message"])
     answer.refresh_from_db()
     if answer.status == Answer.Status.FAILED or not answer.is_finished:
-        raise Unavailable(answer.error or last.payload.get("message"))
+        raise SiteUnavailable(answer.error or last.payload.get("message"))
     if not readers.may_still_read(answer, user):
         raise PermissionDenied(rights.get_withheld_message())
     return answer

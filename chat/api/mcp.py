@@ -30,7 +30,7 @@ from chat.models import Answer
 from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayload
 from chat.streaming import payloads
 from core.api.permissions import check_scopes
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from retrieval.api.endpoints import run_search_request
 from retrieval.models import Document, DocumentText
 from retrieval.passage_address import build_passage_url
@@ -115,7 +115,7 @@ class Tool:
     """
 
     call: Callable[[Request, Mapping[str, object]], SearchReply | FetchReply | AskReply]
-    scope: Scope
+    scope: KeyScope
     title: str
     description: str
     arguments: Mapping[str, Mapping[str, object]]
@@ -125,7 +125,7 @@ class Tool:
 
 @extend_schema(exclude=True)
 class McpView(AskersView):
-    key_scopes = (Scope.SEARCH, Scope.ASK)
+    key_scopes = (KeyScope.SEARCH, KeyScope.ASK)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         return [import_string(settings.API_KEY_AUTHENTICATION)(is_only=True)]
@@ -319,7 +319,7 @@ _COLLECTION = {**_TEXT, "description": "The short name of one collection; withou
 TOOLS: Mapping[str, Tool] = {
     "search": Tool(
         _search,
-        Scope.SEARCH,
+        KeyScope.SEARCH,
         "Search the documents",
         "Find the passages that match a question or words best. Use it to look around; use `ask` for an answer.",
         {"query": {**_TEXT, "description": "A question, or words."}, "collection": _COLLECTION},
@@ -334,7 +334,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "fetch": Tool(
         _fetch,
-        Scope.SEARCH,
+        KeyScope.SEARCH,
         "Read a document",
         f"Read a document whole, or of a long one {FETCHED_CHARACTERS} characters around the passage that was found.",
         {"id": {**_TEXT, "description": "The id of a result of `search`, or `metadata.next` of `fetch`."}},
@@ -343,7 +343,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "ask": Tool(
         _ask,
-        Scope.ASK,
+        KeyScope.ASK,
         "Ask the documents",
         "Answer a question from the documents. Each marker such as [1] is a citation with its quote and address. "
         "`refused` means that the documents may not answer it: say so, show `alternatives`, and do not guess.",
@@ -379,6 +379,6 @@ def oauth_protected_resource(request: HttpRequest) -> HttpResponse:
             "resource_name": "Ragsite",
             "bearer_methods_supported": ["header"],
             "resource_documentation": request.build_absolute_uri(reverse("api_docs")),
-            "scopes_supported": [Scope.SEARCH, Scope.ASK],
+            "scopes_supported": [KeyScope.SEARCH, KeyScope.ASK],
         }
     )

@@ -22,7 +22,7 @@ from chat.answering.writers import list_choosable_models
 from chat.api.endpoints import AskersView
 from chat.api.openai_errors import ModelNotFound, OpenAIProblemSerializer, build_error_response
 from chat.api.openai_types import ModelBody, ModelListBody
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.user_types import AnyUser
 from retrieval.index import embedder_choice
 from retrieval.models import Collection
@@ -88,7 +88,7 @@ def _describe_model(name: str, title: str, created: int = 0) -> ModelBody:
 
 
 class ModelsView(OpenAIView):
-    key_scopes = (Scope.ASK, Scope.SEARCH)
+    key_scopes = (KeyScope.ASK, KeyScope.SEARCH)
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
@@ -98,7 +98,7 @@ class ModelsView(OpenAIView):
 
 
 class ModelView(OpenAIView):
-    key_scopes = (Scope.ASK, Scope.SEARCH)
+    key_scopes = (KeyScope.ASK, KeyScope.SEARCH)
 
     @extend_schema(operation_id="models_retrieve", responses=ModelSerializer)
     def get(self, request: Request, model: str) -> Response:

@@ -19,8 +19,8 @@ from core.user_types import AnyUser
 from core.users import is_staff_with
 from retrieval.models import Collection, Document
 from retrieval.models.narrowing import build_readable_condition
-from retrieval.rights.reasons import Reason, explain_document
-from retrieval.rights.search_filters import find_readers, hash_restrictions
+from retrieval.rights.reasons import AccessReason, explain_document_access
+from retrieval.rights.search_filters import find_limiting_rights, hash_restrictions
 from retrieval.types import ReaderRights
 
 # The collection id of a deleted document, which no user may read.
@@ -75,7 +75,7 @@ def find_rights(user: AnyUser) -> Rights:
     readable = list_readable_collections(user)
     reads_all = may_read_all_answers(user)
     reads_deleted = reads_all and not Collection.objects.exclude(pk__in=readable).exists()
-    return Rights(readable, find_readers(readable, user), reads_all, reads_deleted)
+    return Rights(readable, find_limiting_rights(readable, user), reads_all, reads_deleted)
 
 
 def find_collections(documents: Iterable[int]) -> frozenset[int]:
@@ -112,7 +112,7 @@ def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
     users with the same hash as the user who asked.
     """
     behind = frozenset(collections)
-    return hash_restrictions(behind, find_readers(behind, user))
+    return hash_restrictions(behind, find_limiting_rights(behind, user))
 
 
 def list_document_ids(places: Iterable[PlacePayload]) -> frozenset[int]:
@@ -123,27 +123,29 @@ def find_documents_behind(answer: Answer) -> frozenset[int]:
     return frozenset(answer.source_documents) | list_document_ids(answer.quoted_places)
 
 
-def explain_answer_access(user: AnyUser, answer: Answer) -> Reason:
+def explain_answer_access(user: AnyUser, answer: Answer) -> AccessReason:
     """Return whether ``user`` may read the answer in its conversation, with the rule that decides this."""
     owner = answer.conversation.owner
     if (owner is None or owner != user) and not may_read_all_answers(user):
         whose = owner or _("a visitor")
         rule = _("The conversation belongs to %s, and the account may not view the answers of others.") % whose
-        return Reason(
+        return AccessReason(
             False, rule, _("A link that shares it is another way.") if answer.conversation.share_token else ""
         )
     is_seen = not is_withheld(user, answer)
     for document in Document.objects.filter(pk__in=find_documents_behind(answer)).select_related("collection"):
-        found = explain_document(user, document)
+        found = explain_document_access(user, document)
         if not found.is_seen:
-            return Reason(
+            return AccessReason(
                 is_seen, _("It rests on “%(document)s”. %(rule)s") % {"document": document, "rule": found.rule}
             )
     if not is_seen:
-        return Reason(False, _("It uses a document or a collection that was deleted."))
+        return AccessReason(False, _("It uses a document or a collection that was deleted."))
     if owner == user:
-        return Reason(True, _("The account asked it, and may read all documents that it uses."))
-    return Reason(True, _("The account may view the answers of others, and read all documents that this one uses."))
+        return AccessReason(True, _("The account asked it, and may read all documents that it uses."))
+    return AccessReason(
+        True, _("The account may view the answers of others, and read all documents that this one uses.")
+    )
 
 
 def build_unreadable_condition(user: AnyUser, path: str = "") -> Q | None:

@@ -22,10 +22,10 @@ from chat.debugging.candidates import highlight_snippet
 from chat.models import ApprovedAnswer
 from chat.pages.cards import describe_place
 from chat.pages.plain_text import convert_to_plain_text
-from core.admin_base import ConditionFilter, render_badge
+from core.admin_base import FixedChoicesFilter, render_badge
 from core.exceptions import RagsiteError
 from core.user_types import AnyUser
-from retrieval.admin.curated import CollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedRowsAdmin
 from retrieval.models import Chunk, Collection
 from retrieval.passage_address import build_passage_url
 from retrieval.rights.search_filters import build_filters, filter_by_document
@@ -199,14 +199,14 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         approval.save_wordings(approved, self.cleaned_data["wordings"].splitlines())
 
 
-class FlaggedAnswerFilter(ConditionFilter):
+class FlaggedAnswerFilter(FixedChoicesFilter):
     title = _("to look at")
     parameter_name = "flagged"
     conditions = {"yes": (_("Yes"), ~Q(flag="")), "no": (_("No"), Q(flag=""))}
 
 
 @admin.register(ApprovedAnswer)
-class ApprovedAnswerAdmin(CuratedAdmin):
+class ApprovedAnswerAdmin(CuratedRowsAdmin):
     form = ApprovedAnswerForm
     list_display = ["question", "status_badge", "collection", "owner", "expires_on", "approved_by", "approved_at"]
     list_filter = ["state", FlaggedAnswerFilter, "kind", ("collection", CollectionFilter)]

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from core.admin_base import ConditionFilter, NumberRangeFilter
+from core.admin_base import FixedChoicesFilter, NumberRangeFilter
 
 
 class DurationFilter(NumberRangeFilter):
@@ -29,7 +29,7 @@ class ConfidenceFilter(NumberRangeFilter):
     )
 
 
-class DegradedSearchFilter(ConditionFilter):
+class DegradedSearchFilter(FixedChoicesFilter):
     title = _("parts of the search that did not answer")
     parameter_name = "degraded"
     conditions = {"yes": (_("some"), ~Q(degraded=[])), "no": (_("none"), Q(degraded=[]))}

@@ -25,7 +25,7 @@ from chat.types import AnswerTrace, read_trace
 from core.exceptions import RagsiteError
 from retrieval.exceptions import InvalidQuery
 from retrieval.profile_settings import ImproperProfile
-from retrieval.rights.chosen_filters import to_restrictions
+from retrieval.rights.chosen_filters import build_search_restrictions
 from retrieval.rights.search_filters import build_filters, list_matching_documents
 from retrieval.search.index_state import read_index_state
 from retrieval.search.pipeline import search
@@ -117,7 +117,7 @@ def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
 
 
 def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
-    restrictions = to_restrictions(answer.asked_filters)
+    restrictions = build_search_restrictions(answer.asked_filters)
     collection = answer.collection if answer.document is None else answer.document.collection
     if answer.document is not None:
         restrictions["documents"] = tuple(answer.document.list_own_and_member_ids())

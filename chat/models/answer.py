@@ -36,7 +36,7 @@ from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
 from retrieval.models.webhook import Webhook, announce_event
-from retrieval.rights.chosen_filters import to_restrictions
+from retrieval.rights.chosen_filters import build_search_restrictions
 from retrieval.rights.search_filters import build_filters
 from retrieval.types import SearchFilters
 
@@ -256,7 +256,7 @@ class Answer(Leased):
         """
         document = self.document
         collection = self.collection if document is None else document.collection
-        restrictions = to_restrictions(self.asked_filters)
+        restrictions = build_search_restrictions(self.asked_filters)
         if document is not None:
             restrictions["documents"] = tuple(document.list_own_and_member_ids())
         return build_filters(reader or self.asker, collection.slug if collection else "", **restrictions)

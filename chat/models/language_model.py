@@ -106,7 +106,7 @@ class LanguageModel(SecretHolder):
 
     @api_key.setter
     def api_key(self, key: str) -> None:
-        self.give_secret(key)
+        self.set_secret(key)
 
     @property
     def secret_destination(self) -> object:

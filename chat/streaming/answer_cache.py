@@ -27,7 +27,7 @@ from core.backend_setting import BackendSetting
 from retrieval.index.closeness import find_current_calibration
 from retrieval.models import CollectionStatistics, Embedder
 from retrieval.rights.search_filters import hash_restrictions
-from retrieval.search.profiles.profiles import choose_profile
+from retrieval.search.profiles.profiles import choose_profile_for_visitor
 from retrieval.text.terms import ANALYSIS_VERSION
 from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
@@ -58,7 +58,7 @@ def build_key(
     """
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
-    profile = choose_profile(subject)
+    profile = choose_profile_for_visitor(subject)
     writer = writer or writers.get_default_writer()
     model = writers.list_language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")

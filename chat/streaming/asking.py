@@ -24,7 +24,7 @@ from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection, Document
-from retrieval.rights.chosen_filters import to_restrictions
+from retrieval.rights.chosen_filters import build_search_restrictions
 from retrieval.rights.search_filters import build_filters, check_filter_fields
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.types import SearchMethod, Turn
@@ -135,7 +135,7 @@ def _find_scope(user: AnyUser, collection: str, document: int | None) -> tuple[C
 def _check_filters(user: AnyUser, conversation: Conversation) -> None:
     slug = conversation.collection.slug if conversation.collection else ""
     try:
-        check_filter_fields(build_filters(user, slug, **to_restrictions(conversation.filters)))
+        check_filter_fields(build_filters(user, slug, **build_search_restrictions(conversation.filters)))
     except InvalidQuery as error:
         raise InvalidQuestion(str(error), field="filters") from error
 

@@ -32,7 +32,7 @@ from chat.streaming.saving import BROKEN, DELETED, INTERRUPTED, STOPPED
 from chat.types import AnswerDraft, AnswerEvent, AnswerToken, CompletedEvent, FailedEvent, WithdrawnEvent
 from core import deadline
 from core.database import limit_statements
-from core.read_once import cache_reads
+from core.read_once import cache_reads_in_block
 from core.threads import in_database
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
@@ -173,7 +173,7 @@ async def _generate_events(run: Run) -> AsyncGenerator[AnswerEvent | Answer, Non
                 yield event
 
 
-@cache_reads()
+@cache_reads_in_block()
 def _choose_writer_and_find_cached(run: Run) -> tuple[str, tuple[str, Answer | None]]:
     writer = writers.choose_writer(run.answer.asker, run.answer.model)
     return writer, _find_cached_answer(run, writer)

@@ -8,7 +8,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from core.key_limits import Scope, get_limits
+from core.key_limits import KeyScope, get_limits
 from core.users import is_staff_with
 
 
@@ -40,7 +40,7 @@ class MayAskStaffMayWrite(StaffWithPermission):
         return super().has_permission(request, view)
 
 
-def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_keys: bool = False) -> None:
+def check_scopes(request: Request, scopes: tuple[KeyScope, ...], *, takes_source_keys: bool = False) -> None:
     """Raise PermissionDenied unless the request's API key has one of the scopes, or `admin`.
 
     A request without a key needs no scope. A key for one source also needs ``takes_source_keys``.
@@ -48,8 +48,8 @@ def check_scopes(request: Request, scopes: tuple[Scope, ...], *, takes_source_ke
     limits = get_limits(request.user)
     if limits is not None and limits.source is not None and not takes_source_keys:
         raise PermissionDenied("This key may do nothing but send documents to its source.")
-    if limits is None or Scope.ADMIN in limits.scopes:
+    if limits is None or KeyScope.ADMIN in limits.scopes:
         return
     if limits.scopes.isdisjoint(scopes):
-        needed = " or ".join(str(scope) for scope in (scopes or (Scope.ADMIN,)))
+        needed = " or ".join(str(scope) for scope in (scopes or (KeyScope.ADMIN,)))
         raise PermissionDenied(f"This key may not do this: it takes the scope {needed}.")

@@ -23,7 +23,7 @@ from rest_framework.views import APIView
 from core import database, disk
 from core.api.permissions import check_scopes
 from core.exceptions import ServiceUnavailable
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 
 logger = logging.getLogger(__name__)
 
@@ -63,13 +63,13 @@ class AlwaysJSON(DefaultContentNegotiation):
         return renderer, str(renderer.media_type)
 
 
-class Unavailable(APIException):
+class SiteUnavailable(APIException):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_detail = "The site cannot answer at the moment. Please try again in a minute."
     default_code = "unavailable"
 
 
-class Busy(Unavailable):
+class Busy(SiteUnavailable):
     default_code = "busy"
 
     def __init__(self, detail: str, wait: int) -> None:
@@ -90,8 +90,8 @@ class ApiView(APIView):
     are limited to one source are refused, unless ``takes_source_keys`` is true.
     """
 
-    key_scopes: ClassVar[tuple[Scope, ...]] = ()
-    writing_scopes: ClassVar[tuple[Scope, ...]] = ()
+    key_scopes: ClassVar[tuple[KeyScope, ...]] = ()
+    writing_scopes: ClassVar[tuple[KeyScope, ...]] = ()
     takes_source_keys: ClassVar[bool] = False
     content_negotiation_class = AlwaysJSON
 
@@ -118,13 +118,13 @@ class ApiView(APIView):
             case ServiceUnavailable() if error.retry_after_seconds is not None:
                 return Busy(str(error), error.retry_after_seconds)
             case ServiceUnavailable():
-                return Unavailable(str(error))
+                return SiteUnavailable(str(error))
             case OperationalError() if database.is_node_lost(error):
                 logger.error("A node of the database did not answer an API request.", exc_info=error)
-                return Unavailable(database.get_outage_message())
+                return SiteUnavailable(database.get_outage_message())
             case OperationalError():
                 logger.error("The database did not answer an API request.", exc_info=error)
-                return Unavailable()
+                return SiteUnavailable()
             case DataError():
                 # The API accepts some values that the database refuses, such as a text with NUL.
                 logger.warning("The database refused a value of an API request: %s", error)

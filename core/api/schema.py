@@ -88,7 +88,7 @@ class SchemaWithProblems(AutoSchema):
         form = getattr(self.view, "problem_serializer", ProblemSerializer)
         problem = self.resolve_serializer(form(), direction).ref
         invalid = self._register_invalid_problem(problem) if form is ProblemSerializer else problem
-        for status, description in self._refusals().items():
+        for status, description in self._describe_error_responses().items():
             schema = invalid if status == "400" else problem
             said = responses.get(status)
             if said is not None and "content" in said:
@@ -110,7 +110,7 @@ class SchemaWithProblems(AutoSchema):
             return {**schema, "pattern": _ANY_TEXT if field.allow_blank else _SOME_TEXT}
         return schema
 
-    def _refusals(self) -> dict[str, str]:
+    def _describe_error_responses(self) -> dict[str, str]:
         has_body = self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 

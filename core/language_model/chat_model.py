@@ -75,9 +75,9 @@ class ChatModel:
             response_format=response_format,
             is_streamed=False,
         )
-        return asyncio.run(self._collect(request))
+        return asyncio.run(self._collect_reply(request))
 
-    async def _collect(self, request: Request) -> WholeReply:
+    async def _collect_reply(self, request: Request) -> WholeReply:
         reply = WholeReply()
         async with aclosing(self._client.deltas(request)) as received:
             async for delta in received:

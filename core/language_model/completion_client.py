@@ -56,7 +56,7 @@ class Body(TypedDict):
     response_format: NotRequired[Mapping[str, object]]
 
 
-class Refused(Exception):
+class ModelRequestRefused(Exception):
     """An error: the server refused the request, and asks for a pause of ``pause_seconds`` (None: no pause)."""
 
     def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
@@ -125,7 +125,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class KnownModel:
+class ModelCapabilities:
     """The client's knowledge of a language model, from its responses.
 
     ``refused`` are request fields that the server does not support. ``opens_with_thought``: replies begin with the text
@@ -137,7 +137,7 @@ class KnownModel:
     opens_with_thought: bool = False
 
 
-_KNOWN: dict[tuple[str, str], KnownModel] = {}
+_KNOWN: dict[tuple[str, str], ModelCapabilities] = {}
 
 
 @dataclass(slots=True)
@@ -151,10 +151,10 @@ class CompletionClient:
     silence_seconds: float
     breaker: Breaker | None = None
     attempts: int = ATTEMPTS
-    known: KnownModel = field(init=False)
+    known: ModelCapabilities = field(init=False)
 
     def __post_init__(self) -> None:
-        self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), KnownModel())
+        self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), ModelCapabilities())
 
     async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of the model's answer as they arrive.
@@ -183,7 +183,7 @@ class CompletionClient:
                         has_begun = True
                         yield delta
         except ModelFailed as error:
-            if isinstance(error.__cause__, Refused) and error.__cause__.status in _OF_THE_QUESTION:
+            if isinstance(error.__cause__, ModelRequestRefused) and error.__cause__.status in _OF_THE_QUESTION:
                 breaker.end_without_result()
             else:
                 breaker.record_failure()
@@ -214,7 +214,7 @@ class CompletionClient:
                         has_begun = has_begun or bool(delta.text or delta.calls)
                         yield delta
                 return
-            except Refused as error:
+            except ModelRequestRefused as error:
                 first_refusal = first_refusal or error
                 if blamed := error.find_refused_part(body):
                     refused |= {blamed}
@@ -238,7 +238,7 @@ class CompletionClient:
             await asyncio.sleep(pause_seconds)
             attempt += 1
 
-    def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: Refused | None) -> None:
+    def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: ModelRequestRefused | None) -> None:
         """Remember the fields that the server refuses, except ``tools`` if the server has accepted tools before."""
         known = self.known
         if refusal is not None:
@@ -270,7 +270,7 @@ class CompletionClient:
                             beginning += piece
                             if len(beginning) > LONGEST_REFUSAL_BYTES:
                                 break
-                        raise Refused(response, beginning, endpoint, body)
+                        raise ModelRequestRefused(response, beginning, endpoint, body)
                     async with aclosing(read_deltas(response, is_streamed=body["stream"])) as received:
                         async for delta in received:
                             yield delta
@@ -281,7 +281,7 @@ class CompletionClient:
     def _build_body(self, request: Request, refused: frozenset[str]) -> Body:
         body: Body = {
             "model": self.endpoint.model,
-            "messages": _merge_system(request.messages) if SYSTEM in refused else list(request.messages),
+            "messages": _merge_system_messages(request.messages) if SYSTEM in refused else list(request.messages),
             "stream": request.is_streamed,
         }
         if "temperature" not in refused:
@@ -299,7 +299,7 @@ class CompletionClient:
         return body
 
 
-def _merge_system(messages: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+def _merge_system_messages(messages: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     rules = ""
     merged: list[Mapping[str, object]] = []
     for message in messages:

@@ -128,7 +128,7 @@ def _read_delta(chunk: dict[str, Any], part: str) -> Delta:
             raise _build_failure(f'it ended the answer with "{reason}"')
         return Delta(
             text=_read_text(said.get("content")),
-            calls=read_call_pieces(said.get("tool_calls")),
+            calls=read_function_call_pieces(said.get("tool_calls")),
             finish_reason=ending,
             prompt_tokens=_read_count(counted.get("prompt_tokens")),
             completion_tokens=_read_count(counted.get("completion_tokens")),
@@ -149,12 +149,12 @@ def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def read_call_pieces(sent: Any) -> tuple[CallPiece, ...]:
+def read_function_call_pieces(sent: Any) -> tuple[CallPiece, ...]:
     """Return the function calls in a "delta" or "message" object. Raises: TypeError or AttributeError if malformed."""
-    return tuple(_read_call_piece(at, each) for at, each in enumerate(sent or []))
+    return tuple(_read_function_call_piece(at, each) for at, each in enumerate(sent or []))
 
 
-def _read_call_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+def _read_function_call_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
     index = sent.get("index")
     function = sent.get("function") or {}
     arguments = function.get("arguments") or ""

@@ -93,11 +93,11 @@ def begins_as_thought(text: str) -> bool:
 
 
 def remove_thoughts(text: str) -> str:
-    stream = MachineryStream(removes_calls=False, opens_with_thought=True)
+    stream = ReplyCleaner(removes_calls=False, opens_with_thought=True)
     return (stream.feed(text) + stream.close()).strip()
 
 
-class MachineryStream:
+class ReplyCleaner:
     """Removes thoughts, function calls and control tokens from a language model's streamed reply.
 
     - ``may_show`` returns whether the sources contain a text; such a text is not removed.
@@ -139,14 +139,14 @@ class MachineryStream:
         self._beginning += piece
         is_thought = self._opens_with_thought or begins_as_thought(self._beginning)
         closing = _CLOSES_ALONE.search(self._beginning, searched) if is_thought else None
-        if closing and _is_quoted(closing):
+        if closing and _is_in_backticks(closing):
             closing = None
         if closing and not any(opening.search(self._beginning, 0, closing.start()) for opening in _OPENING_SIGNS):
             self.withheld = self.closes_alone = True
             self._beginning = self._beginning[closing.end() :].lstrip()
         elif not closing and (is_thought or len(self._beginning.lstrip()) < _LONGEST_BEGINNING):
             return ""
-        return self._release(is_end=False)
+        return self._release_held_text(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
         """Return the remaining text. A thought or function call without a closing marker is removed too.
@@ -157,9 +157,9 @@ class MachineryStream:
             return self._pass_on(is_end=True)
         if is_cut and (self._opens_with_thought or begins_as_thought(self._beginning)):
             self.withheld, self._beginning = True, ""
-        return self._release(is_end=True)
+        return self._release_held_text(is_end=True)
 
-    def _release(self, *, is_end: bool) -> str:
+    def _release_held_text(self, *, is_end: bool) -> str:
         self._held, self._beginning = self._beginning or "", None
         return self._pass_on(is_end=is_end)
 
@@ -239,7 +239,7 @@ class MachineryStream:
             return not begins_reply
         if sign.strip("</>") in ("answer", "response"):
             return not self.withheld
-        return _is_quoted(tag) or (not begins_reply and self._may_show(tag.group()))
+        return _is_in_backticks(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _measure_call_in_line(self, is_end: bool) -> int | None:
         """Return the length of a function call at the start of the line; 0: none, None: more text is needed."""
@@ -263,7 +263,7 @@ class MachineryStream:
         begin = fence.end() if fence else begin
         if fence and begin == len(text) and not is_end:
             return None
-        found = self._find_call_end(text, begin, is_end) if text[begin : begin + 1] in ("{", "[") else 0
+        found = self._find_function_call_end(text, begin, is_end) if text[begin : begin + 1] in ("{", "[") else 0
         if found == 0 and fence:
             self._fence = fence[1]
         if not found or not fence:
@@ -271,7 +271,7 @@ class MachineryStream:
         closing = _CLOSING_FENCE.match(text, found)
         return closing.end() if closing and (is_end or (closing.group().endswith("\n") and closing[1])) else None
 
-    def _find_call_end(self, text: str, begin: int, is_end: bool) -> int | None:
+    def _find_function_call_end(self, text: str, begin: int, is_end: bool) -> int | None:
         """Return the end of a JSON function call that starts at ``begin``; 0: none, None: more text is needed."""
         key = _FIRST_KEY.match(text, begin)
         if key is None or (key.end() < len(text) and key[1] not in _KEYS_OF_CALLS):
@@ -283,24 +283,24 @@ class MachineryStream:
             if not is_end:
                 return None if len(text) - begin < LONGEST_CALL else 0
             read, end = None, len(text)
-        is_call = read is None or _is_call(read)
+        is_call = read is None or _is_function_call(read)
         return end if is_call and not self._may_show(text[begin:end]) else 0
 
 
-def _is_quoted(sign: re.Match[str]) -> bool:
+def _is_in_backticks(sign: re.Match[str]) -> bool:
     text, start, end = sign.string, sign.start(), sign.end()
     return text[max(0, start - 1) : start] == text[end : end + 1] == "`"
 
 
-def _is_call(read: object) -> bool:
+def _is_function_call(read: object) -> bool:
     if isinstance(read, list):
-        return bool(read) and all(map(_is_call, read))
+        return bool(read) and all(map(_is_function_call, read))
     if not isinstance(read, dict):
         return False
     if any(key in read for key in ("tool_calls", "function_call")):
         return True
     inner = read.get("function")
     if isinstance(inner, dict):
-        return _is_call(inner)
+        return _is_function_call(inner)
     has_name = any(isinstance(read.get(key), str) for key in ("name", "function", "tool", "tool_name", "action"))
     return has_name and any(key in read for key in ("arguments", "parameters", "args", "input", "action_input"))

@@ -28,7 +28,7 @@ from evaluation.experiments import (
 )
 from evaluation.figures import format_percent, format_whole_number
 from evaluation.models import Experiment
-from retrieval.gates import find_objections
+from retrieval.gates import find_publication_objections
 from retrieval.models import SearchProfileVersion
 from retrieval.search.profiles import profiles
 
@@ -88,7 +88,7 @@ class ExperimentAdmin(PageAdmin):
         return {
             "started": None if is_draft else build_started_context(obj),
             "is_draft": is_draft,
-            "draft_objections": find_objections(obj.treatment) if is_draft else (),
+            "draft_objections": find_publication_objections(obj.treatment) if is_draft else (),
             "may_steer": request.user.has_perm(STEER),
             "may_publish": request.user.has_perm(PUBLISH),
         }

@@ -19,13 +19,13 @@ from evaluation.admin.run_admin import comparison_context
 from evaluation.exceptions import EvaluationError
 from evaluation.gates import Verdict
 from evaluation.models import GatePolicy
-from retrieval.admin.curated import WholeCollectionAdmin
+from retrieval.admin.curated import FullyReadableRowsAdmin
 from retrieval.models import Draft, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 
 
 @admin.register(GatePolicy)
-class GatePolicyAdmin(PageAdmin, WholeCollectionAdmin):
+class GatePolicyAdmin(PageAdmin, FullyReadableRowsAdmin):
     collection_path = "evaluation_set__collection"
     list_display = ["evaluation_set", "metric", "largest_loss", "required_for_publishing", "required_for_documents"]
     list_select_related = ["evaluation_set"]

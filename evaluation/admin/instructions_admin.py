@@ -27,7 +27,7 @@ from evaluation.dashboard.gaps import find_unanswered_questions
 from evaluation.dashboard.scope import build_scope
 from evaluation.models import EvaluationQuestion, RunKind
 from evaluation.runs.measurement import Reply, measure_reply
-from retrieval.admin.curated import CollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedRowsAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
 from retrieval.rights.search_filters import build_filters
@@ -51,7 +51,7 @@ class PreviewForm(forms.Form):
 
 
 @admin.register(CollectionInstructions)
-class CollectionInstructionsAdmin(PageAdmin, CuratedAdmin):
+class CollectionInstructionsAdmin(PageAdmin, CuratedRowsAdmin):
     list_display = ["__str__", "collection", "state", "created_by", "created_at"]
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection", "created_by"]

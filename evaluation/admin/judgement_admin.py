@@ -18,7 +18,7 @@ from chat.admin import AnswerAdmin, AuditedViewAdmin, ReadOnlyInline
 from chat.conversations import rights
 from chat.models import Answer
 from core.admin_base import (
-    ConditionFilter,
+    FixedChoicesFilter,
     NamedValuesFilter,
     ReadOnlyAdmin,
     admin_link,
@@ -84,7 +84,7 @@ class ScoreInline(ReadOnlyInline):
         return render_to_string("admin/evaluation/_details.html", context)
 
 
-class LowScoreFilter(ConditionFilter):
+class LowScoreFilter(FixedChoicesFilter):
     """A filter for low scores. It leaves out answers computed over a table: the rule-based judge cannot judge them."""
 
     title = _("low score")

@@ -18,7 +18,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, OpenRowsFilter, PageAdmin, admin_link, redirect_to, render_badge
+from core.admin_base import (
+    AlwaysShownRelatedFilter,
+    FixedChoicesFilter,
+    PageAdmin,
+    admin_link,
+    redirect_to,
+    render_badge,
+)
 from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import clean_lines
@@ -27,7 +34,7 @@ from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.sets import building
 from evaluation.sets.building import REFUSAL_HAS_NO_PASSAGE
 from evaluation.sets.resolution import find_expected_chunks
-from retrieval.admin.curated import WholeCollectionAdmin
+from retrieval.admin.curated import FullyReadableRowsAdmin
 from retrieval.models import Chunk
 from retrieval.search.pipeline import search
 from retrieval.search.search_places import wait_for_search_slot
@@ -38,7 +45,7 @@ MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
 
-class IsDraft(ConditionFilter):
+class IsDraft(FixedChoicesFilter):
     title = _("draft")
     parameter_name = "draft"
     conditions = {"yes": (_("Yes"), ~build_runnable_condition()), "no": (_("No"), build_runnable_condition())}
@@ -102,10 +109,10 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
 
 
 @admin.register(EvaluationQuestion)
-class EvaluationQuestionAdmin(PageAdmin, WholeCollectionAdmin):
+class EvaluationQuestionAdmin(PageAdmin, FullyReadableRowsAdmin):
     collection_path = "evaluation_set__collection"
     list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
-    list_filter = [("evaluation_set", OpenRowsFilter), "origin", IsDraft, "expects_refusal"]
+    list_filter = [("evaluation_set", AlwaysShownRelatedFilter), "origin", IsDraft, "expects_refusal"]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["text", "expected_answer", "expected_passages__source"]

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import OpenRowsFilter, PageAdmin, ReadOnlyAdmin, render_badge, render_job_badge
+from core.admin_base import AlwaysShownRelatedFilter, PageAdmin, ReadOnlyAdmin, render_badge, render_job_badge
 from evaluation.charts import Drawing, draw_line_chart
 from evaluation.figures import format_day_and_month, format_fixed
 from evaluation.models import AnswerResult, EvaluationRun, EvaluationSet, QuestionResult, RunKind, Score
@@ -39,7 +39,7 @@ from evaluation.runs.results import (
     read_interval,
 )
 from evaluation.statistics import Interval
-from retrieval.admin.curated import WholeCollectionAdmin
+from retrieval.admin.curated import FullyReadableRowsAdmin
 from retrieval.search.profiles.profiles import BUILT_IN
 
 MOST_RUNS = 40
@@ -190,7 +190,7 @@ MOST_OTHERS = 20
 
 
 @admin.register(EvaluationRun)
-class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
+class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
     collection_path = "evaluation_set__collection"
     list_display = [
         "name",
@@ -204,7 +204,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         "created_at",
     ]
     list_filter = [
-        ("evaluation_set", OpenRowsFilter),
+        ("evaluation_set", AlwaysShownRelatedFilter),
         "kind",
         "status",
         "profile_name",

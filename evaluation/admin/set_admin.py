@@ -27,7 +27,7 @@ from evaluation.runs import queue
 from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
-from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
+from retrieval.admin.curated import CollectionFilter, FullyReadableRowsAdmin
 from retrieval.admin.playground import PUBLISHED, ProfileChoice
 from retrieval.models import Draft
 
@@ -93,7 +93,7 @@ class EvaluationSetForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
 
 
 @admin.register(EvaluationSet)
-class EvaluationSetAdmin(PageAdmin, WholeCollectionAdmin):
+class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
     list_display = ["name", "collection", "questions", "drafts", "created_at"]
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection"]

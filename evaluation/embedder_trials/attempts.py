@@ -15,13 +15,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue
-from core.jobs import acquire_lease, heartbeat, is_due
+from core.jobs import acquire_lease, build_due_condition, heartbeat
 from evaluation.embedder_trials.comparison import measure_embedders
 from evaluation.embedder_trials.known_embedders import find_known_embedder
 from evaluation.embedder_trials.progress import TrialProgress, TrialTimeSpent
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
-from retrieval.exceptions import ImproperEmbedder, NotFitted
+from retrieval.exceptions import CalibrationFailed, ImproperEmbedder
 from retrieval.index import closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxEmbedder
 
@@ -35,7 +35,7 @@ Step = EmbedderTrial.Step
 
 def continue_trial(trial_id: int) -> EmbedderTrial | None:
     """Continue the trial for a limited time and return it; None if another worker is running it."""
-    waiting = EmbedderTrial.unfinished().filter(is_due())
+    waiting = EmbedderTrial.unfinished().filter(build_due_condition())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
         return None
@@ -72,7 +72,7 @@ def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
         return
     progress.begin(Step.ENCODE)
     row = reembedding.encode_passages(candidate, progress, trial.options)
-    trial.write(embedder=row)
+    trial.write_under_lease(embedder=row)
     with embedder_choice.use_embedder(candidate):
         if was_at is not Step.MEASURE:
             progress.begin(Step.FIT)
@@ -102,6 +102,6 @@ def _fit_thresholds(trial: EmbedderTrial, progress: TrialProgress) -> str:
     known = find_known_embedder(trial.options["model"])
     try:
         closeness.fit_thresholds(progress, across_languages=known is not None and known.is_multilingual)
-    except NotFitted as error:
+    except CalibrationFailed as error:
         return str(error)
     return ""

@@ -39,7 +39,7 @@ class TrialProgress:
         if now - self._stored_at < _REPORT_SECONDS and done < total:
             return
         self._stored_at = now
-        if not self._trial.write(step=self._step, done=done, total=total):
+        if not self._trial.write_under_lease(step=self._step, done=done, total=total):
             raise LeaseLost(f"{self._trial.job_name} was cancelled.")
         if now > self._ends_at and self._step is not Step.SWITCH:
             raise TrialTimeSpent
@@ -49,5 +49,5 @@ class TrialProgress:
         now = time.monotonic()
         if now - self._stored_at >= _REPORT_SECONDS:
             self._stored_at = now
-            self._trial.write(step=Step.DOWNLOAD, done=done, total=total)
+            self._trial.write_under_lease(step=Step.DOWNLOAD, done=done, total=total)
             connection.close()

@@ -41,7 +41,7 @@ def request_embedder_switch(trial: EmbedderTrial) -> None:
     """
     try:
         with transaction.atomic():
-            values = {**EmbedderTrial.restart_values(), "with_switch": True, "finished_at": None}
+            values = {**EmbedderTrial.get_restart_values(), "with_switch": True, "finished_at": None}
             if not EmbedderTrial.objects.filter(pk=trial.pk, status=EmbedderTrial.Status.DONE).update(**values):
                 raise EvaluationError(_t("%s has not been measured.") % trial)
             enqueue_on_commit(EmbedderTrial, [trial.pk])

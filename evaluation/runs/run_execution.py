@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue
-from core.jobs import acquire_lease, heartbeat, is_due
+from core.jobs import acquire_lease, build_due_condition, heartbeat
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
@@ -54,7 +54,11 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
 
     An error is stored, with the time of the next attempt if it may succeed.
     """
-    waiting = EvaluationRun.unfinished().filter(is_due()).select_related("evaluation_set", "draft", "instructions")
+    waiting = (
+        EvaluationRun.unfinished()
+        .filter(build_due_condition())
+        .select_related("evaluation_set", "draft", "instructions")
+    )
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())
     if run is None:
         return None
@@ -144,7 +148,7 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
             list_results(run).delete()
         asked = list_results(run).count()
         total, unresolved = len(task.questions), measurement.unresolved
-        run.write(**now, total=total, asked=asked, unresolved=unresolved, error="")
+        run.write_under_lease(**now, total=total, asked=asked, unresolved=unresolved, error="")
     for name, value in now.items():
         setattr(run, name, value)
 
@@ -155,4 +159,4 @@ def _save(run: EvaluationRun, result: Result) -> None:
         if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():
             raise NotMeasured("A question was deleted while the set was measured.")
         result.save(force_insert=True)
-        run.write(asked=F("asked") + 1, heartbeat_at=Now())
+        run.write_under_lease(asked=F("asked") + 1, heartbeat_at=Now())

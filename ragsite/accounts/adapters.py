@@ -25,14 +25,14 @@ from core.api.callers import find_address
 from core.encryption import decrypt, encrypt
 from ragsite.accounts import invitations
 from ragsite.accounts.claims import (
-    Claims,
+    SignInClaims,
     apply_claims,
     convert_saml_attributes,
     is_last_local_administrator,
     read_claims,
 )
 from ragsite.accounts.sign_in import may_use_password
-from ragsite.models.account import find_users_by_address
+from ragsite.models.account import find_users_by_email
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         email = read_login_claims(sociallogin).email
         if not settings.OIDC_JOIN_BY_EMAIL or not email:
             return None
-        users = [user for user in find_users_by_address(email) if user.is_active]
+        users = [user for user in find_users_by_email(email) if user.is_active]
         if len(users) != 1:
             return None
         user = users[0]
@@ -148,7 +148,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             _refuse(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return
-        if claims.email and find_users_by_address(claims.email):
+        if claims.email and find_users_by_email(claims.email):
             _refuse(request, "another account has the e-mail address")
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
@@ -174,7 +174,7 @@ class MFAAdapter(DefaultMFAAdapter):
         return decrypt(_PURPOSE, encrypted_text)
 
 
-def read_login_claims(sociallogin: Any) -> Claims:
+def read_login_claims(sociallogin: Any) -> SignInClaims:
     data = sociallogin.account.extra_data
     if sociallogin.account.provider == "saml":
         data = convert_saml_attributes(data, settings.SAML_EMAIL_ATTRIBUTE)

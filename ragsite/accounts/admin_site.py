@@ -24,11 +24,11 @@ from chat.models import Answer
 from core.user_types import AnyUser
 from ragsite.accounts.front_figures import FrontFigures
 from ragsite.accounts.sign_in import lacks_second_factor
-from ragsite.accounts.who_sees import list_readers, suggest_accounts
+from ragsite.accounts.who_sees import build_reader_list, suggest_accounts
 from ragsite.operations.queues import count_queued_work
 from ragsite.processes import local_model
 from retrieval.models import Collection, Document
-from retrieval.rights.reasons import explain_collection, explain_document
+from retrieval.rights.reasons import explain_collection_access, explain_document_access
 
 DAILY = (
     "retrieval.document",
@@ -109,7 +109,7 @@ class AccountsAdminSite(AdminSite):
         response = super().index(request, {"waiting": figures.list_tasks(), **(extra_context or {})})
         context: Any = response.context_data
         for model in next((app["models"] for app in context["app_list"] if app["app_label"] == "daily"), []):
-            model["figure"] = figures.describe(model["key"])
+            model["figure"] = figures.describe_card(model["key"])
         return response
 
     def login(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
@@ -128,13 +128,15 @@ class AccountsAdminSite(AdminSite):
         account: Any = AnonymousUser()
         if name:
             account = get_user_model()._default_manager.filter(Q(username=name) | Q(email__iexact=name)).first()
-        explain: Any = {Document: explain_document, Collection: explain_collection, Answer: explain_answer_access}[
-            type(subject)
-        ]
+        explain: Any = {
+            Document: explain_document_access,
+            Collection: explain_collection_access,
+            Answer: explain_answer_access,
+        }[type(subject)]
         context = {
             **self.each_context(request),
             "title": _t("Who sees this?"),
-            "readers": list_readers(request.user, subject),
+            "readers": build_reader_list(request.user, subject),
             "suggested": suggest_accounts(request.user),
             "similar": suggest_accounts(request.user, name) if account is None else [],
             "subject": subject,

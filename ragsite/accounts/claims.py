@@ -27,7 +27,7 @@ GROUP_NAME_MAX_CHARACTERS = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class SignInClaims:
     """What an identity provider says about a person who signs in.
 
     ``email`` is empty if the provider has not verified it. ``groups_left_out`` is true if the list of groups is
@@ -40,18 +40,18 @@ class Claims:
     is_one_subject: bool
 
 
-def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> Claims:
+def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool) -> SignInClaims:
     """Return what a provider says about a person in two responses, the userinfo and the ID token."""
     userinfo, id_token = data.get("userinfo") or {}, data.get("id_token") or {}
     said = userinfo or id_token
     email = said.get("email")
     # Some providers send the text "false", which counts as true in Python.
     is_verified = trust_email or said.get("email_verified") in (True, "true")
-    groups = _find_claim(userinfo, groups_claim)
+    groups = _find_claim_value(userinfo, groups_claim)
     if groups is None:
-        groups = _find_claim(id_token, groups_claim)
+        groups = _find_claim_value(id_token, groups_claim)
     left_out = any(groups_claim in (part.get("_claim_names") or {}) for part in (userinfo, id_token))
-    return Claims(
+    return SignInClaims(
         email=email.strip().lower() if isinstance(email, str) and is_verified else "",
         groups=_read_names(groups),
         groups_left_out=left_out,
@@ -75,7 +75,7 @@ def map_groups(claimed: frozenset[str], mapping: Mapping[str, str]) -> frozenset
     return frozenset(name for name in names if len(name) <= GROUP_NAME_MAX_CHARACTERS)
 
 
-def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
+def _find_claim_value(claims: Mapping[str, Any], name: str) -> Any:
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -104,7 +104,7 @@ def is_last_local_administrator(user: User) -> bool:
     return administrators.filter(pk=user.pk).exists() and not administrators.exclude(pk=user.pk).exists()
 
 
-def is_stale(user: User) -> bool:
+def has_stale_sign_in(user: User) -> bool:
     """Return whether an account without a password has not signed in at its provider for OIDC_KEY_DAYS.
 
     Providers do not report people who leave.
@@ -116,7 +116,7 @@ def is_stale(user: User) -> bool:
     return bool(seen_at < long_ago) and SocialAccount.objects.filter(user=user).exists()
 
 
-def apply_claims(user: User, claims: Claims) -> None:
+def apply_claims(user: User, claims: SignInClaims) -> None:
     """Give ``user`` the rights in ``claims``, and remove rights that only the claims of an earlier sign-in gave."""
     with transaction.atomic():
         # All superusers are locked, because the last two could lose the role at the same time.
@@ -124,13 +124,13 @@ def apply_claims(user: User, claims: Claims) -> None:
         user = get_user_model()._default_manager.select_for_update().get(pk=user.pk)
         given, _created = ClaimedRights.objects.get_or_create(user=user)
         _apply_groups(user, given, claims)
-        _apply_staff(user, given, claims)
+        _apply_staff_flag(user, given, claims)
 
 
-def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
+def _apply_groups(user: User, given: ClaimedRights, claims: SignInClaims) -> None:
     if claims.groups_left_out:
         logger.warning("The provider left out the groups of %s; those that came from it are taken away.", user)
-    wanted = _find_groups(map_groups(claims.groups, settings.OIDC_GROUPS))
+    wanted = _find_or_create_groups(map_groups(claims.groups, settings.OIDC_GROUPS))
     had = set(user.groups.all())
     came_from_claims = set(given.groups.all())
     user.groups.add(*(wanted - had))
@@ -138,7 +138,7 @@ def _apply_groups(user: User, given: ClaimedRights, claims: Claims) -> None:
     given.groups.set((wanted - had) | (came_from_claims & wanted))
 
 
-def _find_groups(names: frozenset[str]) -> set[Group]:
+def _find_or_create_groups(names: frozenset[str]) -> set[Group]:
     if not settings.OIDC_GROUPS:
         with_permissions = Group.permissions.through.objects.filter(group_id=OuterRef("pk"))
         managing = CollectionGrant.objects.filter(group_id=OuterRef("pk")).exclude(role=CollectionGrant.Role.READER)
@@ -148,7 +148,7 @@ def _find_groups(names: frozenset[str]) -> set[Group]:
     return set(Group.objects.filter(name__in=names))
 
 
-def _apply_staff(user: User, given: ClaimedRights, claims: Claims) -> None:
+def _apply_staff_flag(user: User, given: ClaimedRights, claims: SignInClaims) -> None:
     # An empty setting equals no group's name, so no user is made staff.
     wanted = settings.OIDC_STAFF_GROUP in claims.groups
     if wanted and not user.is_staff:

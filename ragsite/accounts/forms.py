@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from ragsite.accounts import invitations, sign_in_limits
 from ragsite.accounts.sign_in import list_connected_programs, may_use_password
 from ragsite.models import ApiKey
-from ragsite.models.account import find_users_by_address
+from ragsite.models.account import find_users_by_email
 
 
 class SignInForm(LoginForm):
@@ -61,7 +61,7 @@ class PasswordResetForm(ResetPasswordForm):
         # provider.
         self.users = [
             user
-            for user in find_users_by_address(email)
+            for user in find_users_by_email(email)
             if user.is_active and user.has_usable_password() and may_use_password(user)
         ]
         return email
@@ -105,7 +105,7 @@ class NewPasswordForm(_RevokeAccessForm, ResetPasswordKeyForm):
     pass
 
 
-class _LimitedCode:
+class _LimitedCodeMixin:
     """A form for the code of a second factor. After too many wrong codes it accepts none."""
 
     user: User
@@ -122,9 +122,9 @@ class _LimitedCode:
         return code
 
 
-class CodeForm(_LimitedCode, AuthenticateForm):
+class CodeForm(_LimitedCodeMixin, AuthenticateForm):
     pass
 
 
-class CodeAgainForm(_LimitedCode, ReauthenticateForm):
+class ReauthenticationCodeForm(_LimitedCodeMixin, ReauthenticateForm):
     pass

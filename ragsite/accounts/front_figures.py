@@ -36,7 +36,7 @@ class FrontFigures:
         return Collection.objects.curated_by(self.user).in_service()
 
     @cached_property
-    def documents(self) -> dict[str, int]:
+    def document_counts(self) -> dict[str, int]:
         statuses = Document.Status
         rows = Document.objects.readable_by(self.user).filter(collection__in=self._collections)
         return rows.aggregate(
@@ -47,12 +47,12 @@ class FrontFigures:
         )
 
     @cached_property
-    def collections(self) -> dict[str, int]:
+    def collection_counts(self) -> dict[str, int]:
         empty = ~Q(pk__in=Document.objects.readable_by(self.user).order_by().values("collection"))
         return self._collections.aggregate(all=Count("pk"), empty=Count("pk", filter=empty))
 
     @cached_property
-    def sources(self) -> dict[str, int]:
+    def source_counts(self) -> dict[str, int]:
         runs = SourceRun.objects.filter(source=OuterRef("pk"), is_preview=False).order_by("-pk")
         rows = Source.objects.filter(collection__in=list_source_collections(self.user))
         return rows.annotate(last=Subquery(runs.values("status")[:1])).aggregate(
@@ -62,11 +62,11 @@ class FrontFigures:
         )
 
     @cached_property
-    def gaps(self) -> int:
+    def gap_count(self) -> int:
         return find_unanswered_questions(build_scope(self.user))[1]
 
     @cached_property
-    def answers(self) -> dict[str, int]:
+    def answer_counts(self) -> dict[str, int]:
         rows = build_scope(self.user, WEEK_DAYS).answers()
         return rows.order_by().aggregate(
             all=Count("pk"),
@@ -76,17 +76,19 @@ class FrontFigures:
 
     @cached_property
     def approved_answer_counts(self) -> dict[str, int]:
-        rows = ApprovedAnswer.objects.filter(state=ApprovedAnswer.State.APPROVED, collection__in=self._curated)
+        rows = ApprovedAnswer.objects.filter(
+            state=ApprovedAnswer.State.APPROVED, collection__in=self._curated_collections
+        )
         soon = Q(flag="", expires_on__lte=self.today + timedelta(days=DUE_DAYS))
         return rows.aggregate(all=Count("pk"), flagged=Count("pk", filter=~Q(flag="")), soon=Count("pk", filter=soon))
 
     @cached_property
-    def _curated(self) -> QuerySet[Collection]:
+    def _curated_collections(self) -> QuerySet[Collection]:
         return Collection.objects.curated_by(self.user)
 
     @cached_property
-    def drafts(self) -> int:
-        return Draft.objects.filter_open().filter(collection__in=self._curated).count()
+    def draft_count(self) -> int:
+        return Draft.objects.filter_open().filter(collection__in=self._curated_collections).count()
 
     def list_tasks(self) -> list[tuple[int, str, str]]:
         user = self.user
@@ -94,14 +96,14 @@ class FrontFigures:
         tasks: list[tuple[int, Any, str]] = []
         if user.has_perm("retrieval.view_document"):
             said = ngettext_lazy("%d document could not be read.", "%d documents could not be read.")
-            tasks.append((self.documents["failed"], said, f"{document_list}?status__exact=failed"))
+            tasks.append((self.document_counts["failed"], said, f"{document_list}?status__exact=failed"))
         if user.has_perm("retrieval.view_source"):
             said = ngettext_lazy("The last run of %d source failed.", "The last runs of %d sources failed.")
-            tasks.append((self.sources["failed"], said, reverse("admin:retrieval_source_changelist")))
+            tasks.append((self.source_counts["failed"], said, reverse("admin:retrieval_source_changelist")))
         if user.has_perm("chat.view_answer"):
             said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
             address = reverse("admin:evaluation_dashboard_gaps")
-            tasks.append((self.gaps, said, f"{address}?days={DEFAULT_DAYS}"))
+            tasks.append((self.gap_count, said, f"{address}?days={DEFAULT_DAYS}"))
         if user.has_perm("chat.view_approvedanswer"):
             address = reverse("admin:chat_approvedanswer_changelist")
             said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
@@ -110,13 +112,13 @@ class FrontFigures:
             tasks.append((self.approved_answer_counts["soon"], said, f"{address}?o=5"))
         if user.has_perm("retrieval.view_document"):
             said = ngettext_lazy("%d document is due for a review.", "%d documents are due for a review.")
-            tasks.append((self.documents["due"], said, f"{document_list}?review=due"))
+            tasks.append((self.document_counts["due"], said, f"{document_list}?review=due"))
         if user.has_perm("retrieval.view_draft"):
             said = ngettext_lazy("%d draft is not published yet.", "%d drafts are not published yet.")
-            tasks.append((self.drafts, said, reverse("admin:retrieval_draft_changelist")))
+            tasks.append((self.draft_count, said, reverse("admin:retrieval_draft_changelist")))
         return [(number, said % number, address) for number, said, address in tasks if number]
 
-    def describe(self, model: str) -> tuple[int, str, list[str]] | None:
+    def describe_card(self, model: str) -> tuple[int, str, list[str]] | None:
         """Return the text for the card of a model on the admin's first page; None if the card shows no number.
 
         The text consists of the number of objects, the noun after it, and remarks.
@@ -125,52 +127,58 @@ class FrontFigures:
         return count(self) if count is not None and self.user.has_perm(_PERMISSIONS[model]) else None
 
 
-def _format_notes(*counted: tuple[int, Any]) -> list[str]:
+def _format_card_remarks(*counted: tuple[int, Any]) -> list[str]:
     return [said % number for number, said in counted if number]
 
 
-def _name(model: type[Model], number: int) -> str:
+def _choose_model_noun(model: type[Model], number: int) -> str:
     return str(model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural)
 
 
 def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    found = figures.documents
-    notes = _format_notes(
+    found = figures.document_counts
+    notes = _format_card_remarks(
         (found["waiting"], _("%d waiting")), (found["failed"], _("%d failed")), (found["due"], _("%d due for a review"))
     )
-    return found["all"], _name(Document, found["all"]), notes
+    return found["all"], _choose_model_noun(Document, found["all"]), notes
 
 
 def _describe_collections(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    found = figures.collections
-    return found["all"], _name(Collection, found["all"]), _format_notes((found["empty"], _("%d empty")))
+    found = figures.collection_counts
+    return (
+        found["all"],
+        _choose_model_noun(Collection, found["all"]),
+        _format_card_remarks((found["empty"], _("%d empty"))),
+    )
 
 
 def _describe_gaps(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    said = ngettext("question in %d days", "questions in %d days", figures.gaps)
-    return figures.gaps, said % DEFAULT_DAYS, []
+    said = ngettext("question in %d days", "questions in %d days", figures.gap_count)
+    return figures.gap_count, said % DEFAULT_DAYS, []
 
 
 def _describe_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    found = figures.answers
-    notes = _format_notes((found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer")))
+    found = figures.answer_counts
+    notes = _format_card_remarks(
+        (found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer"))
+    )
     return found["all"], _t("new this week"), notes
 
 
-def _describe_approved(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_approved_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
     found = figures.approved_answer_counts
-    notes = _format_notes((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
+    notes = _format_card_remarks((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
     return found["all"], _t("approved"), notes
 
 
 def _describe_drafts(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    return figures.drafts, _t("open"), []
+    return figures.draft_count, _t("open"), []
 
 
 def _describe_sources(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    found = figures.sources
-    notes = _format_notes((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
-    return found["all"], _name(Source, found["all"]), notes
+    found = figures.source_counts
+    notes = _format_card_remarks((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
+    return found["all"], _choose_model_noun(Source, found["all"]), notes
 
 
 _CARDS: dict[str, Callable[[FrontFigures], tuple[int, str, list[str]]]] = {
@@ -178,7 +186,7 @@ _CARDS: dict[str, Callable[[FrontFigures], tuple[int, str, list[str]]]] = {
     "retrieval.collection": _describe_collections,
     "evaluation.gaps": _describe_gaps,
     "chat.answer": _describe_answers,
-    "chat.approvedanswer": _describe_approved,
+    "chat.approvedanswer": _describe_approved_answers,
     "retrieval.draft": _describe_drafts,
     "retrieval.source": _describe_sources,
 }

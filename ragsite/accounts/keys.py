@@ -20,9 +20,9 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from core.key_limits import KeyLimits, Scope, set_limits
+from core.key_limits import KeyLimits, KeyScope, set_limits
 from ragsite.accounts import sign_in_limits
-from ragsite.accounts.claims import is_stale
+from ragsite.accounts.claims import has_stale_sign_in
 from ragsite.models import ApiKey
 from retrieval.api.throttling import FixedWindowThrottle
 from retrieval.models import Collection, Source
@@ -49,7 +49,7 @@ def compute_digest(secret: str) -> str:
 def issue_key(
     user: User,
     name: str,
-    scopes: Iterable[Scope],
+    scopes: Iterable[KeyScope],
     *,
     collections: Iterable[Collection] | None = None,
     source: Source | None = None,
@@ -63,7 +63,7 @@ def issue_key(
     documents) may only write documents into the source's collection; ``scopes`` and ``collections`` are then ignored.
     """
     if source is not None:
-        scopes, collections = [Scope.DOCUMENTS_WRITE], [source.collection]
+        scopes, collections = [KeyScope.DOCUMENTS_WRITE], [source.collection]
     public_id = f"{PREFIX}{get_random_string(PUBLIC_CHARACTERS)}"
     secret = f"{public_id}_{get_random_string(SECRET_CHARACTERS)}"
     key = ApiKey.objects.create(
@@ -140,7 +140,7 @@ def _find_refusal(key: ApiKey) -> str:
         return "This API key has expired."
     if not key.user.is_active:
         return "The account of this API key is not active."
-    if is_stale(key.user):
+    if has_stale_sign_in(key.user):
         return "The account of this API key has not signed in for long: its owner must sign in with the provider."
     return ""
 
@@ -153,7 +153,7 @@ def _note_use(key: ApiKey) -> None:
         unnoted.update(last_used_at=now)
 
 
-class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = KeyAuthentication
     name = "apiKey"
 

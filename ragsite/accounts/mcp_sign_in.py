@@ -42,15 +42,15 @@ from rest_framework.request import Request
 
 from chat.api.mcp import McpView
 from core.job_queue import sweeping
-from core.key_limits import KeyLimits, Scope, set_limits
+from core.key_limits import KeyLimits, KeyScope, set_limits
 from core.users import get_account
-from ragsite.accounts.claims import is_stale
+from ragsite.accounts.claims import has_stale_sign_in
 from ragsite.accounts.keys import PREFIX, KeyAuthentication
 from ragsite.operations.audit_log import record_action
 
 logger = logging.getLogger(__name__)
 
-SCOPES = (Scope.SEARCH, Scope.ASK)
+SCOPES = (KeyScope.SEARCH, KeyScope.ASK)
 _GRANTS = {Client.GrantType.AUTHORIZATION_CODE, Client.GrantType.REFRESH_TOKEN}
 REGISTRATION_BYTES = 8 * 1024
 _KEPT = ("client_name", "redirect_uris", "grant_types", "response_types", "token_endpoint_auth_method")
@@ -60,14 +60,14 @@ _REFUSED_SCHEMES = ("", "about", "blob", "data", "file", "filesystem", "javascri
 KEPT_WITHOUT_TOKEN = timedelta(days=1)
 
 
-class Adapter(DefaultOIDCAdapter):
+class McpSignInAdapter(DefaultOIDCAdapter):
     def generate_client_secret(self) -> str:
         """Return a secret without characters that programs percent-encode (RFC 6749, 2.3.1)."""
         return secrets.token_urlsafe(48)
 
     scope_display = {
-        Scope.SEARCH: _("Find and read the documents that you may read"),
-        Scope.ASK: _("Ask questions in your name"),
+        KeyScope.SEARCH: _("Find and read the documents that you may read"),
+        KeyScope.ASK: _("Ask questions in your name"),
     }
 
     def validate_client_registration(self, *, client: Client, **_options: Any) -> None:
@@ -189,7 +189,7 @@ def server_metadata(request: HttpRequest) -> JsonResponse:
     return JsonResponse(metadata, headers={"Access-Control-Allow-Origin": "*"})
 
 
-def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def _refuse_unreadable_requests(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Make ``view`` respond with 400 to text that a library or PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
@@ -204,8 +204,8 @@ def _guard(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
     return guarded
 
 
-@receiver(sweeping, dispatch_uid="ragsite.forget_programs")
-def forget_programs(**_options: Any) -> None:
+@receiver(sweeping, dispatch_uid="ragsite.delete_unused_programs")
+def delete_unused_programs(**_options: Any) -> None:
     Token.objects.expired().delete()
     long_ago = timezone.now() - KEPT_WITHOUT_TOKEN
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
@@ -236,9 +236,9 @@ class TokenOrKey(KeyAuthentication):
         if found is None:
             return super().authenticate(request)
         user, token = found
-        if is_stale(user):
+        if has_stale_sign_in(user):
             raise AuthenticationFailed("The account has not signed in for long: sign in again.")
-        set_limits(user, KeyLimits("", frozenset(SCOPES) & frozenset(map(Scope, token.get_scopes()))))
+        set_limits(user, KeyLimits("", frozenset(SCOPES) & frozenset(map(KeyScope, token.get_scopes()))))
         return user, token
 
 
@@ -252,10 +252,10 @@ class SignedInMcpView(McpView):
 
 
 _pages = [
-    path("authorize", _guard(AuthorizationView.as_view()), name="authorization"),
-    path("api/token", _guard(TokenView.as_view()), name="token"),
-    path("api/revoke", _guard(views.revoke), name="revoke"),
-    path("api/clients", _guard(RegistrationView.as_view()), name="client_registration"),
+    path("authorize", _refuse_unreadable_requests(AuthorizationView.as_view()), name="authorization"),
+    path("api/token", _refuse_unreadable_requests(TokenView.as_view()), name="token"),
+    path("api/revoke", _refuse_unreadable_requests(views.revoke), name="revoke"),
+    path("api/clients", _refuse_unreadable_requests(RegistrationView.as_view()), name="client_registration"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("mcp", SignedInMcpView.as_view(), name="mcp"),

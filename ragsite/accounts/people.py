@@ -59,12 +59,13 @@ def person_as_json(user: User) -> dict[str, object]:
         "followed_answers": _list_rows(FollowedAnswer, user, "answer", "address", since=F("created_at")),
         "conversations": [_describe_conversation(conversation, user) for conversation in conversations],
         "audit_log": [
-            _describe_entry(entry, user) for entry in entries.select_related("actor", "object_person").order_by("pk")
+            _describe_audit_entry(entry, user)
+            for entry in entries.select_related("actor", "object_person").order_by("pk")
         ],
     }
 
 
-def _describe_entry(entry: AuditEntry, user: User) -> EntryPayload:
+def _describe_audit_entry(entry: AuditEntry, user: User) -> EntryPayload:
     told = convert_to_payload(entry, with_label=not entry.object_type.startswith(("retrieval.", "evaluation.")))
     if entry.actor is None or entry.actor.user_id != user.pk:
         told |= {"actor": None, "address": None, "key": None}

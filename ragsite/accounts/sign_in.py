@@ -43,7 +43,7 @@ class LimitedBackend(ModelBackend):
         allowance = _check_allowance(caller)
         raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
         try:
-            with sign_in_limits.hashing_slot(is_known=allowance.is_known):
+            with sign_in_limits.wait_for_hashing_slot(is_known=allowance.is_known):
                 # Other requests may have reached the limit while this one waited, so it is checked again.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
@@ -52,7 +52,7 @@ class LimitedBackend(ModelBackend):
                     raise PermissionDenied
         except sign_in_limits.SignInBusy:
             if not allowance.is_known:
-                sign_in_limits.count_busy_attempt(caller)
+                sign_in_limits.count_attempt_while_busy(caller)
             raise
         # Only allauth's pages, which set `stages_follow`, can ask for the second factor later.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):

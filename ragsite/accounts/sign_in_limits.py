@@ -24,7 +24,7 @@ from rest_framework.exceptions import APIException, Throttled
 
 from core.api.callers import find_address
 from core.metrics import get_counter
-from core.slots import Slots
+from core.slots import ProcessSemaphore
 from ragsite.models import SignInCount
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ WAIT_SECONDS = 2.0
 BUSY_SECONDS = 2
 # One password at a time is hashed, so that the other processor cores stay free for pages. The second slot is for
 # accounts at addresses where they have signed in before.
-_slots, _kept_slots = Slots(1), Slots(1)
+_slots, _kept_slots = ProcessSemaphore(1), ProcessSemaphore(1)
 
 REFUSALS = get_counter(
     "ragsite_sign_in_refusals",
@@ -137,7 +137,7 @@ def count_failure(caller: Caller) -> None:
         _count(caller, kind, limit)
 
 
-def count_busy_attempt(caller: Caller) -> None:
+def count_attempt_while_busy(caller: Caller) -> None:
     _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
     _count(caller, Kind.BUSY, BUSY_TRIES)
 
@@ -220,7 +220,7 @@ def raise_if_limited(wait_seconds: int, reason: str) -> None:
 
 
 @contextmanager
-def hashing_slot(*, is_known: bool = False) -> Iterator[None]:
+def wait_for_hashing_slot(*, is_known: bool = False) -> Iterator[None]:
     """Wait until a password may be hashed, and run the ``with`` block, which hashes the password.
 
     ``is_known``: the account has signed in at this address. Raises: SignInBusy after WAIT_SECONDS.

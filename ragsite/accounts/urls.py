@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 from ragsite.accounts import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", views.overview, name="account_overview"),
+    path("", views.show_account_overview, name="account_overview"),
     path("login/", views.SignInView.as_view(), name="account_login"),
     path("invitation/<str:token>/", views.invitation, name="account_invitation"),
     # allauth's pages link to this address.

@@ -25,7 +25,7 @@ from requests import RequestException
 
 from chat.budgets import find_budget
 from chat.conversations.following import list_followed
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.users import get_account, is_staff_with
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
@@ -59,7 +59,7 @@ class PasswordResetView(views.PasswordResetView):
 
 
 @login_required
-def overview(request: HttpRequest) -> HttpResponse:
+def show_account_overview(request: HttpRequest) -> HttpResponse:
     user = get_account(request)
     return render(
         request,
@@ -84,14 +84,14 @@ def _catch_provider_errors(view: Callable[..., HttpResponseBase]) -> Callable[..
     """Make ``view`` show an error page if the identity provider's response is missing or invalid."""
 
     @wraps(view)
-    def asked(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    def call_view(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         try:
             return view(request, provider_id)
         except (RequestException, OAuth2Error) as error:
             logger.warning("The provider could not be asked: %s", error)
             return render(request, "socialaccount/authentication_error.html", status=502)
 
-    return asked
+    return call_view
 
 
 sso_login = _catch_provider_errors(openid_connect.login)
@@ -118,7 +118,7 @@ class KeyForm(forms.Form):
         label=_("What it may do"),
         choices=list(SCOPE_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
-        initial=[Scope.SEARCH.value, Scope.ASK.value],
+        initial=[KeyScope.SEARCH.value, KeyScope.ASK.value],
         help_text=_("Never more than your account itself may do."),
     )
     collections = forms.ModelMultipleChoiceField(
@@ -167,7 +167,7 @@ class KeyForm(forms.Form):
 @login_required
 @sensitive_variables("issued")
 @require_http_methods(["GET", "POST"])
-def keys(request: HttpRequest) -> HttpResponse:
+def manage_api_keys(request: HttpRequest) -> HttpResponse:
     assert request.user.is_authenticated
     form = KeyForm(request.POST or None, user=request.user)
     issued = None
@@ -176,7 +176,7 @@ def keys(request: HttpRequest) -> HttpResponse:
         issued = issue_key(
             request.user,
             wanted["name"],
-            [Scope(scope) for scope in wanted["scopes"]],
+            [KeyScope(scope) for scope in wanted["scopes"]],
             collections=list(wanted["collections"]) or None,
             source=wanted.get("source"),
             expires_at=timezone.now() + timedelta(days=wanted["days"]) if wanted["days"] else None,
@@ -228,5 +228,5 @@ def manage_own_data(request: HttpRequest) -> HttpResponse:
 @never_cache
 @login_required
 @require_GET
-def export(request: HttpRequest) -> HttpResponse:
+def export_own_data(request: HttpRequest) -> HttpResponse:
     return export_person(get_account(request), "my-data.json")

@@ -19,8 +19,8 @@ from core.user_types import AnyUser
 from ragsite.models import ApiKey
 from retrieval.models import Collection, Document
 from retrieval.rights.audience import (
+    PermittedReaders,
     ReaderKind,
-    Readers,
     list_accounts,
     list_collection_readers,
     list_document_readers,
@@ -56,7 +56,7 @@ def suggest_accounts(viewer: AnyUser, part: str = "") -> list[str]:
     return list(named.order_by("username").values_list("username", flat=True)[:MOST_SHOWN])
 
 
-def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> ReaderList:
+def build_reader_list(viewer: AnyUser, subject: Collection | Document | Answer) -> ReaderList:
     if isinstance(subject, Answer):
         return _list_answer_readers(viewer, subject)
     collection = subject.collection if isinstance(subject, Document) else subject
@@ -79,7 +79,7 @@ def list_readers(viewer: AnyUser, subject: Collection | Document | Answer) -> Re
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN:
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
-    keys = _list_key_rows(viewer, _list_keys(list_accounts(found), collection))
+    keys = _list_api_key_rows(viewer, _list_usable_api_keys(list_accounts(found), collection))
     shown = [*wide[:-1], *named[:MOST_SHOWN], *hidden, wide[-1], *keys]
     return ReaderList(shown, max(0, len(named) - MOST_SHOWN), remark)
 
@@ -91,7 +91,7 @@ def _manages(viewer: AnyUser, collection: Collection) -> bool:
     return managed.granted_to(viewer, "manager").exists()
 
 
-def _describe(readers: Readers) -> ReaderRow:
+def _describe(readers: PermittedReaders) -> ReaderRow:
     if readers.kind is ReaderKind.VISITORS:
         return ReaderRow(_("Visitors without an account"), readers.rule)
     if readers.kind is ReaderKind.ACCOUNT:
@@ -113,20 +113,20 @@ def _format_account_count(number: int) -> str:
     return ngettext("%d account", "%d accounts", number) % number
 
 
-def _build_rows(who: str, readers: Sequence[Readers]) -> list[ReaderRow]:
+def _build_rows(who: str, readers: Sequence[PermittedReaders]) -> list[ReaderRow]:
     if not readers:
         return []
     rule = _("They have a grant. Only managers of the collection and administrators of accounts see the names.")
     return [ReaderRow(who, rule, _format_account_count(list_accounts(readers).count()))]
 
 
-def _list_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
+def _list_usable_api_keys(accounts: QuerySet[User], collection: Collection) -> QuerySet[ApiKey]:
     usable = ApiKey.objects.usable().filter(user__in=accounts.values("pk"))
     allowed = ApiKey.objects.filter(collections=collection).order_by().values("pk")
     return usable.filter(Q(is_limited=False) | Q(pk__in=allowed))
 
 
-def _list_key_rows(viewer: AnyUser, keys: QuerySet[ApiKey]) -> Iterable[ReaderRow]:
+def _list_api_key_rows(viewer: AnyUser, keys: QuerySet[ApiKey]) -> Iterable[ReaderRow]:
     number = keys.count()
     if not number:
         return []
@@ -165,7 +165,7 @@ def _list_answer_readers(viewer: AnyUser, answer: Answer) -> ReaderList:
     accounts = [user.pk for user in [found.owner, *found.staff] if user is not None]
     of_accounts = ApiKey.objects.usable().filter(user__in=accounts).select_related("user")
     keys = [key.pk for key in of_accounts if _may_read(key, answer)]
-    return ReaderList([*rows, *_list_key_rows(viewer, ApiKey.objects.filter(pk__in=keys))], found.unchecked)
+    return ReaderList([*rows, *_list_api_key_rows(viewer, ApiKey.objects.filter(pk__in=keys))], found.unchecked)
 
 
 def _may_read(key: ApiKey, answer: Answer) -> bool:

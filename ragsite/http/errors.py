@@ -54,7 +54,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return build_refusal(request.path_info, 500, sentence, lambda: defaults.server_error(request))
 
 
-class RefusalMiddleware(MiddlewareMixin):
+class ErrorResponseMiddleware(MiddlewareMixin):
     """Turns errors that the site raises on purpose into responses, for pages and the admin."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

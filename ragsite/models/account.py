@@ -52,7 +52,7 @@ class ClaimedRights(models.Model):
         return str(self.user)
 
 
-def find_users_by_address(address: str) -> list[Any]:
+def find_users_by_email(address: str) -> list[Any]:
     users = get_user_model()._default_manager.filter(email__iexact=address)
     # The database's iexact treats some letters as equal that lower() does not.
     return [user for user in users if user.email.lower() == address.lower()]

@@ -8,14 +8,14 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.key_limits import KeyLimits, Scope
+from core.key_limits import KeyLimits, KeyScope
 from retrieval.models import Collection, Source
 
 SCOPE_LABELS = {
-    Scope.SEARCH.value: _("search: search, and list collections and documents"),
-    Scope.ASK.value: _("ask: ask questions, and read and change one's own conversations"),
-    Scope.DOCUMENTS_WRITE.value: _("documents:write: add, replace and delete documents"),
-    Scope.ADMIN.value: _("admin: everything that the account may do"),
+    KeyScope.SEARCH.value: _("search: search, and list collections and documents"),
+    KeyScope.ASK.value: _("ask: ask questions, and read and change one's own conversations"),
+    KeyScope.DOCUMENTS_WRITE.value: _("documents:write: add, replace and delete documents"),
+    KeyScope.ADMIN.value: _("admin: everything that the account may do"),
 }
 
 
@@ -103,7 +103,7 @@ class ApiKey(models.Model):
     def limits(self) -> KeyLimits:
         return KeyLimits(
             key=self.public_id,
-            scopes=frozenset(Scope(scope) for scope in self.scopes),
+            scopes=frozenset(KeyScope(scope) for scope in self.scopes),
             collections=frozenset(self.collections.values_list("pk", flat=True)) if self.is_limited else None,
             source=self.source_id,
         )

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from core.jobs import Leased, is_due
+from core.jobs import Leased, build_due_condition
 
 
 class SlackQuestion(Leased):
@@ -55,8 +55,8 @@ class SlackQuestion(Leased):
 
     @classmethod
     def waiting(cls) -> QuerySet[SlackQuestion]:
-        is_free = Q(lease=None) | cls.is_silent()
-        return cls.objects.filter(is_due(), is_free, status=cls.Status.WAITING).order_by("pk")
+        is_free = Q(lease=None) | cls.build_silent_condition()
+        return cls.objects.filter(build_due_condition(), is_free, status=cls.Status.WAITING).order_by("pk")
 
     @classmethod
     def forget_old(cls) -> None:

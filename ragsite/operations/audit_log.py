@@ -39,7 +39,7 @@ def record_action(action: str, subject: Model | None = None, **details: object) 
     """
     return AuditEntry.objects.create(
         action=action,
-        **_describe_origin(),
+        **_describe_action_origin(),
         object_type=subject._meta.label_lower if subject is not None else "",
         object_id=_get_id(subject),
         object_label=_get_label(subject),
@@ -81,7 +81,7 @@ class EntryPayload(TypedDict):
     details: dict[str, object]
 
 
-def _describe_origin() -> OriginFields:
+def _describe_action_origin() -> OriginFields:
     context = logs.get_log_context()
     request = context.request
     if request is None:
@@ -165,7 +165,7 @@ def _record_unless_recent(action: str, subject: Model | None, details: Mapping[s
 
 
 def _has_happened_lately(action: str, subject: Model | None) -> bool:
-    origin = _describe_origin()
+    origin = _describe_action_origin()
     return AuditEntry.objects.filter(
         action=action,
         actor=origin.get("actor"),
@@ -193,7 +193,7 @@ def delete_old_entries() -> int:
     return deleted
 
 
-def may_read_labels(user: AnyUser) -> bool:
+def may_read_object_labels(user: AnyUser) -> bool:
     return not Collection.objects.exclude(pk__in=list_fully_readable_collections(user)).exists()
 
 

@@ -16,7 +16,7 @@ from retrieval.models import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class AuditedModel:
     """A model whose changes are recorded in the audit log.
 
     Three attributes are lists of field names, separated by spaces:
@@ -33,61 +33,65 @@ class Watched:
     relations: str = ""
 
 
-WATCHED = (
-    Watched(
+AUDITED_MODELS = (
+    AuditedModel(
         "auth.User",
         "user",
         "is_active is_staff is_superuser",
         names="username password email first_name last_name",
         relations="groups user_permissions",
     ),
-    Watched("auth.Group", "group", names="name", relations="permissions"),
-    Watched(
+    AuditedModel("auth.Group", "group", names="name", relations="permissions"),
+    AuditedModel(
         "ragsite.ApiKey", "key", "scopes is_limited rate expires_at revoked_at", names="name", relations="collections"
     ),
-    Watched("ragsite.Invitation", "invitation", "expires_at accepted_by_id", relations="groups"),
-    Watched("mfa.Authenticator", "second_factor", "type user_id"),
-    Watched("socialaccount.SocialAccount", "single_sign_on", "provider user_id"),
-    Watched(
+    AuditedModel("ragsite.Invitation", "invitation", "expires_at accepted_by_id", relations="groups"),
+    AuditedModel("mfa.Authenticator", "second_factor", "type user_id"),
+    AuditedModel("socialaccount.SocialAccount", "single_sign_on", "provider user_id"),
+    AuditedModel(
         "retrieval.Collection",
         "collection",
         "slug visibility text_search_configuration is_searched_by_name",
         names="name description suggested_questions",
     ),
-    Watched("retrieval.CollectionGrant", "grant", "collection_id group_id user_id role"),
-    Watched("retrieval.Document", "document", "collection_id content_hash", names="source title url language metadata"),
-    Watched("chat.QuestionBudget", "budget", "questions_a_day tokens_a_day cost_a_day user_id group_id"),
-    Watched("retrieval.Source", "source", "collection_id kind interval_minutes is_paused", names="name options secret"),
-    Watched(
+    AuditedModel("retrieval.CollectionGrant", "grant", "collection_id group_id user_id role"),
+    AuditedModel(
+        "retrieval.Document", "document", "collection_id content_hash", names="source title url language metadata"
+    ),
+    AuditedModel("chat.QuestionBudget", "budget", "questions_a_day tokens_a_day cost_a_day user_id group_id"),
+    AuditedModel(
+        "retrieval.Source", "source", "collection_id kind interval_minutes is_paused", names="name options secret"
+    ),
+    AuditedModel(
         "retrieval.RegisteredConnector",
         "connector",
         "name kind package version is_for_curators",
         names="manifest",
     ),
-    Watched("retrieval.Webhook", "webhook", "is_active events", names="address secret"),
-    Watched("chat.CollectionInstructions", "instructions", "collection_id number is_active", names="text"),
-    Watched(
+    AuditedModel("retrieval.Webhook", "webhook", "is_active events", names="address secret"),
+    AuditedModel("chat.CollectionInstructions", "instructions", "collection_id number is_active", names="text"),
+    AuditedModel(
         "chat.LanguageModel",
         "language_model",
         "name model context_tokens price_prompt price_completion is_default is_enabled",
         names="base_url secret",
         relations="groups",
     ),
-    Watched("retrieval.Draft", "draft", "status override"),
-    Watched("retrieval.SearchProfile", "profile", "slug", names="name description"),
-    Watched("retrieval.SearchProfileVersion", "profile_version", "number"),
-    Watched("retrieval.Publication", "publication", "version_id override"),
-    Watched("evaluation.GatePolicy", "gate", "metric largest_loss required_for_publishing required_for_documents"),
-    Watched("evaluation.Experiment", "experiment", "started_at ended_at"),
+    AuditedModel("retrieval.Draft", "draft", "status override"),
+    AuditedModel("retrieval.SearchProfile", "profile", "slug", names="name description"),
+    AuditedModel("retrieval.SearchProfileVersion", "profile_version", "number"),
+    AuditedModel("retrieval.Publication", "publication", "version_id override"),
+    AuditedModel("evaluation.GatePolicy", "gate", "metric largest_loss required_for_publishing required_for_documents"),
+    AuditedModel("evaluation.Experiment", "experiment", "started_at ended_at"),
 )
 
 
-def watch_all() -> None:
-    for watched in WATCHED:
-        _watch(watched)
+def audit_all_models() -> None:
+    for watched in AUDITED_MODELS:
+        _audit_model(watched)
 
 
-def _watch(watched: Watched) -> None:
+def _audit_model(watched: AuditedModel) -> None:
     model, values = apps.get_model(watched.model), watched.values.split()
     fields = [*values, *watched.names.split()]
 
@@ -129,7 +133,7 @@ def _watch(watched: Watched) -> None:
 
 
 def _record_relation_change(
-    watched: Watched,
+    watched: AuditedModel,
     relation: str,
     action: str,
     instance: Any,

@@ -97,7 +97,7 @@ def make_backup(file: Path) -> Manifest:
     try:
         # Hard links to the original files work in DATA_DIR, and keep the content if a file is deleted.
         with _create_work_folders(Path(settings.DATA_DIR), file.parent) as (held, unfinished):
-            manifest = _copy_files_and_dump(held)
+            manifest = _copy_files_and_dump_database(held)
             whole = unfinished / file.name
             with whole.open("wb") as output:
                 with tarfile.open(fileobj=output, mode="w") as archive:
@@ -112,7 +112,7 @@ def make_backup(file: Path) -> Manifest:
     return manifest
 
 
-def _copy_files_and_dump(held: Path) -> Manifest:
+def _copy_files_and_dump_database(held: Path) -> Manifest:
     snapshot = connection.copy()
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -180,7 +180,7 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
         with tarfile.open(file) as archive, _create_work_folders(Path(settings.DATA_DIR)) as (unpacked,):
             archive.extractall(unpacked, filter="data")
             manifest = _read_manifest(unpacked / MANIFEST)
-            _check_target(replace=replace)
+            _check_restore_target(replace=replace)
             _restore_database(unpacked / DUMP)
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
@@ -204,7 +204,7 @@ def describe_interrupted_restore() -> str:
     )
 
 
-def find_version_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
+def find_migration_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
     """Return what to do if this version cannot migrate a database with the ``applied`` migrations; "" if it can."""
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -229,12 +229,12 @@ def _read_manifest(file: Path) -> Manifest:
         manifest = Manifest(**json.loads(file.read_text()))
     except (FileNotFoundError, TypeError, ValueError) as error:
         raise BackupError("This is not a backup of Ragsite: it has no manifest that can be read.") from error
-    if trouble := find_version_problem((name.partition(".")[::2] for name in manifest.migrations), "backup"):
+    if trouble := find_migration_problem((name.partition(".")[::2] for name in manifest.migrations), "backup"):
         raise BackupError(trouble)
     return manifest
 
 
-def _check_target(*, replace: bool) -> None:
+def _check_restore_target(*, replace: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity "

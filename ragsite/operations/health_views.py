@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from core import disk
 from core.key_limits import get_limits
 from core.metrics import latest_gauge
-from core.readiness import CheckGroup, Finding, Health, collect_findings, list_groups
+from core.readiness import CheckGroup, Finding, Health, collect_findings, list_check_groups
 from evaluation.models import Judgement
 from ragsite.models import SlackQuestion
 from ragsite.operations import shared_metrics
@@ -30,7 +30,7 @@ from ragsite.processes.supervision import read_restarts
 from retrieval.documents.reconciliation import read_inconsistency_counts
 from retrieval.index.distribution import list_nodes
 from retrieval.models import Document
-from retrieval.sources.states import count_states
+from retrieval.sources.states import count_sources_by_state
 
 DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
 LEFT_OUT = latest_gauge(
@@ -64,7 +64,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    findings = collect_findings(list_groups())
+    findings = collect_findings(list_check_groups())
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
     body: dict[str, object] = {
@@ -98,7 +98,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 
 @_FIGURES.check("figures")
-def _count_rows() -> Finding:
+def _update_database_metrics() -> Finding:
     """Update the metrics that are counted in the database."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
@@ -114,7 +114,7 @@ def _count_rows() -> Finding:
         asked = dict(SlackQuestion.objects.order_by().values_list("status").annotate(Count("pk")))
         for status in SlackQuestion.Status.values:
             SLACK_QUESTIONS.labels(status=status).set(asked.get(status, 0))
-    for state, number in count_states().items():
+    for state, number in count_sources_by_state().items():
         SOURCES.labels(state=state).set(number)
     for node in list_nodes():
         NODE_UP.labels(node=node.name).set(node.is_reachable)
@@ -131,7 +131,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
     if "Authorization" in request.headers:
         user = Request(request, authenticators=[import_string(settings.API_KEY_AUTHENTICATION)()]).user
     limits = get_limits(user)
-    return user.is_active and user.is_staff and (limits is None or limits.permit("metrics"))
+    return user.is_active and user.is_staff and (limits is None or limits.may_use("metrics"))
 
 
 def _is_from_this_machine(request: HttpRequest) -> bool:

@@ -60,7 +60,7 @@ def get_log_context() -> Context:
 
 
 @sync_and_async_middleware
-def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+def identify_and_log_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     """Wrap Django's handler: each request gets an id, a line in the access log (`LOG_REQUESTS`) and a tracing span.
 
     Responses are not cached unless a view allows it.
@@ -70,14 +70,14 @@ def number_requests(get_response: Callable[[HttpRequest], Any]) -> Callable[[Htt
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
             # A stream is sent after this function returns, so the variable is not reset.
             _current.set(begun := _begin(request))
-            return _end(begun, await get_response(request))
+            return _finish_request(begun, await get_response(request))
 
         return markcoroutinefunction(respond_async)
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         token = _current.set(begun := _begin(request))
         try:
-            return _end(begun, get_response(request))
+            return _finish_request(begun, get_response(request))
         finally:
             _current.reset(token)
 
@@ -94,7 +94,7 @@ def _begin(request: HttpRequest) -> Context:
     )
 
 
-def _end(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
+def _finish_request(begun: Context, response: HttpResponseBase) -> HttpResponseBase:
     response.headers[HEADER] = begun.request_id
     response.headers.setdefault("Cache-Control", "private, no-store")
     request, spans = begun.request, telemetry.get_spans()
@@ -183,7 +183,7 @@ class JsonFormatter(logging.Formatter):
         }
         for name, value in vars(record).items():
             if name not in _OWN_ATTRIBUTES and isinstance(value, str | int | float):
-                line[name] = _cut_first_line(value) if isinstance(value, str) else value
+                line[name] = _shorten_to_first_line(value) if isinstance(value, str) else value
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = describe_error(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
@@ -194,7 +194,7 @@ def describe_error(error: BaseException) -> str:
     parts = []
     for each in reversed(list(_list_causes(error))):
         parts.append("Traceback (most recent call last):\n" + "".join(traceback.format_tb(each.__traceback__)))
-        parts[-1] += f"{type(each).__name__}: {_cut_first_line(str(each))}"
+        parts[-1] += f"{type(each).__name__}: {_shorten_to_first_line(str(each))}"
     return "\n".join(parts)
 
 
@@ -209,12 +209,12 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
 def _format_message(record: logging.LogRecord) -> str:
     args = record.args
     if isinstance(args, tuple):
-        args = tuple(_cut_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
+        args = tuple(_shorten_to_first_line(str(each)) if isinstance(each, BaseException) else each for each in args)
     message = str(record.msg)
-    return _cut_first_line(message % args if args else message)
+    return _shorten_to_first_line(message % args if args else message)
 
 
-def _cut_first_line(text: str) -> str:
+def _shorten_to_first_line(text: str) -> str:
     lines = text.strip().splitlines() or [""]
     line = lines[0][:LONGEST_CHARACTERS]
     return line if line == text.strip() else f"{line} …"

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from core.job_queue import count_queued
-from core.jobs import Job, is_due
+from core.jobs import Job, build_due_condition
 from core.readiness import DATABASE, Finding, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
@@ -85,7 +85,7 @@ def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
         return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
     # The scheduler changes the `retry_at` of a document that was never tried. So the waiting time of such a document is
     # measured from its last update.
-    rows = Document.objects.filter(Q(attempts=0) | is_due(), status=Document.Status.PENDING)
+    rows = Document.objects.filter(Q(attempts=0) | build_due_condition(), status=Document.Status.PENDING)
     return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
 

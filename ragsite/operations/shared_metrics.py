@@ -25,7 +25,7 @@ _folder: Path | None = None
 _lock: IO[bytes]
 
 
-def share_metrics(beside: Path) -> None:
+def share_metrics_between_processes(beside: Path) -> None:
     """Let this process and its forks count metrics in shared files, from zero.
 
     Without a file system in memory, the files are in the folder ``beside``.

@@ -52,7 +52,9 @@ class OpenTelemetrySpans:
     def begin_request(self, request: HttpRequest) -> Any:
         """Begin the span of a request and make it current, as a child of the span in `traceparent`."""
         method = request.method or "HTTP"
-        return self._begin_below(request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method})
+        return self._begin_child_span(
+            request.headers, method, self._trace.SpanKind.SERVER, {"http.request.method": method}
+        )
 
     def end_request(self, span: Any, request: HttpRequest, response: HttpResponseBase) -> None:
         # The address may contain a secret or a question, so the span has the route.
@@ -67,11 +69,11 @@ class OpenTelemetrySpans:
         self._propagator.inject(headers)
 
     def begin_task(self, task: Any) -> Any:
-        return self._begin_below(
+        return self._begin_child_span(
             vars(task.request), task.name, self._trace.SpanKind.CONSUMER, {"messaging.system": "celery"}
         )
 
-    def _begin_below(self, sent: Mapping[str, Any], name: str, kind: Any, attributes: dict[str, str]) -> Any:
+    def _begin_child_span(self, sent: Mapping[str, Any], name: str, kind: Any, attributes: dict[str, str]) -> Any:
         parent = {header: sent[header] for header in ("traceparent", "tracestate") if sent.get(header)}
         span = self._tracer.start_span(name, self._propagator.extract(parent), kind, attributes)
         self.enter(span)

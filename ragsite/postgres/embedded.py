@@ -82,7 +82,7 @@ class EmbeddedPostgres:
         except psutil.NoSuchProcess:
             return False
 
-    def acquire(self) -> None:
+    def acquire_server(self) -> None:
         """Start the server if it does not run, and register this process as a user until it exits.
 
         Raises: EmbeddedPostgresError.
@@ -94,11 +94,11 @@ class EmbeddedPostgres:
         with self._lock_start_and_stop():
             fcntl.flock(users_file, fcntl.LOCK_SH)
             self._users_file, self._user_pid = users_file, os.getpid()
-            atexit.register(self.release)
+            atexit.register(self.release_server)
             self.ensure_running()
             self.ensure_guardian_running()
 
-    def release(self) -> None:
+    def release_server(self) -> None:
         # A forked child must not release the lock of its parent.
         if self._users_file is None or self._user_pid != os.getpid():
             return

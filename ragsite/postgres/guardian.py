@@ -22,7 +22,7 @@ _STOP = (
 )
 
 
-def guard(data_dir: str, checkout: str) -> None:
+def stop_server_when_unused(data_dir: str, checkout: str) -> None:
     """Wait until no process uses the PostgreSQL server, and stop it. Return at once if another guardian waits.
 
     Raises: FileNotFoundError if the data directory was deleted.
@@ -56,4 +56,4 @@ def _lock(file: int) -> bool:
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    guard(sys.argv[1], sys.argv[2])
+    stop_server_when_unused(sys.argv[1], sys.argv[2])

@@ -70,7 +70,7 @@ def prepare_site() -> tuple[str, str] | None:
 def _prepare_model(say: Callable[[str], None]) -> None:
     embedder = embedder_choice.get_embedder()
     # Only the process that forks all others may open a converted model.
-    if not isinstance(embedder, OnnxEmbedder) or not embedder.is_converted():
+    if not isinstance(embedder, OnnxEmbedder) or not embedder.has_cached_graph():
         embedder.prepare(say)
     profile = active_profile().settings
     if profile.is_reranked:

@@ -84,7 +84,9 @@ def _supervise_process(process: Process, environment: Mapping[str, str], say: Ca
     now = time.monotonic()
     if process.child is None and now >= process.start_at:
         process.started_at = now
-        child = multiprocessing.get_context("fork").Process(target=_work, args=(os.getpid(), process, environment))
+        child = multiprocessing.get_context("fork").Process(
+            target=_run_process, args=(os.getpid(), process, environment)
+        )
         try:
             child.start()
         except OSError as error:
@@ -102,7 +104,7 @@ def _supervise_process(process: Process, environment: Mapping[str, str], say: Ca
     say(f"{process.name} {what_happened}; starting it again in {pause} s.")
 
 
-def _work(parent: int, process: Process, environment: Mapping[str, str]) -> None:
+def _run_process(parent: int, process: Process, environment: Mapping[str, str]) -> None:
     """Run the given program in this forked process, which ignores Ctrl-C because the supervisor stops it."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -175,8 +175,8 @@ def on_starting(server: Any) -> None:
     server.log.error_log.propagate = True
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    shared_metrics.share_metrics(settings.DATA_DIR)
-    preload()
+    shared_metrics.share_metrics_between_processes(settings.DATA_DIR)
+    preload_modules()
     from ragsite.operations.backups import remove_leftovers
 
     remove_leftovers()
@@ -225,7 +225,7 @@ def on_exit(server: Any) -> None:
 
 
 @functools.cache
-def preload() -> None:
+def preload_modules() -> None:
     for module in _LOADED_BEFORE:
         importlib.import_module(module)
     for backend in filter(None, (settings.QUERY_REFORMULATOR, *settings.RERANKERS.values())):

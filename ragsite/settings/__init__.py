@@ -65,7 +65,7 @@ if (BASE_DIR / "bench").is_dir():
     INSTALLED_APPS.append("bench")
 
 MIDDLEWARE = [
-    "ragsite.operations.logs.number_requests",
+    "ragsite.operations.logs.identify_and_log_requests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "ragsite.http.middleware.StaticFilesMiddleware",
@@ -78,7 +78,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "ragsite.http.errors.RefusalMiddleware",
+    "ragsite.http.errors.ErrorResponseMiddleware",
 ]
 
 TEMPLATES = [

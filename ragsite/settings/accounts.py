@@ -55,7 +55,7 @@ ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": No
 MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
 MFA_FORMS = {
     "authenticate": "ragsite.accounts.forms.CodeForm",
-    "reauthenticate": "ragsite.accounts.forms.CodeAgainForm",
+    "reauthenticate": "ragsite.accounts.forms.ReauthenticationCodeForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else [])]
 MFA_PASSKEY_LOGIN_ENABLED = PASSKEYS
@@ -133,7 +133,7 @@ if SAML_ENTITY_ID:
 
 # If set, people connect programs to /mcp by signing in; allauth is the OAuth server.
 MCP_SIGN_IN = env.read_flag("MCP_SIGN_IN", False)
-IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.Adapter"
+IDP_OIDC_ADAPTER = "ragsite.accounts.mcp_sign_in.McpSignInAdapter"
 IDP_OIDC_DCR_ENABLED = True
 IDP_OIDC_DCR_REQUIRES_INITIAL_ACCESS_TOKEN = False
 IDP_OIDC_REFRESH_TOKEN_EXPIRES_IN = 30 * 24 * 3600

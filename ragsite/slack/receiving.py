@@ -92,7 +92,7 @@ def receive_event(event: Mapping[str, Any]) -> None:
         thread=event.get("thread_ts") or sent_at,
         person=event["user"],
         is_direct=is_direct,
-        text=read_text(event.get("text") or ""),
+        text=convert_mrkdwn_to_text(event.get("text") or ""),
     )
     try:
         SlackQuestion.objects.bulk_create([question], ignore_conflicts=True)
@@ -101,7 +101,7 @@ def receive_event(event: Mapping[str, Any]) -> None:
     RECEIVED.set()
 
 
-def read_text(text: str) -> str:
+def convert_mrkdwn_to_text(text: str) -> str:
     text = _ENTITY.sub(lambda found: found[2] or found[1], _MENTION.sub(" ", text))
     return html.unescape(text).replace("\x00", "").strip()
 

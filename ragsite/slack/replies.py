@@ -21,14 +21,14 @@ from chat.exceptions import AskLater, BudgetSpent, InvalidQuestion
 from chat.models import Answer
 from chat.pages.plain_text import convert_to_plain_text
 from chat.streaming import asking
-from core.api.problems import Unavailable
+from core.api.problems import SiteUnavailable
 from core.database import release_connections
 from core.exceptions import DiskFull, LeaseLost
-from core.jobs import acquire_lease, heartbeat, pause_after
+from core.jobs import acquire_lease, compute_retry_pause, heartbeat
 from core.user_types import AnyUser
-from ragsite.accounts.claims import is_stale
+from ragsite.accounts.claims import has_stale_sign_in
 from ragsite.models import SlackQuestion
-from ragsite.models.account import find_users_by_address
+from ragsite.models.account import find_users_by_email
 from ragsite.slack.messages import Block, build_message, escape
 from ragsite.slack.receiving import RECEIVED, build_client
 
@@ -78,8 +78,8 @@ def find_account(person: Mapping[str, Any], team: str) -> User | None:
     address = str((person.get("profile") or {}).get("email") or "")
     if not is_member(person, team) or not address or person.get("is_email_confirmed") is not True:
         return None
-    accounts: list[User] = [user for user in find_users_by_address(address) if user.is_active]
-    if len(accounts) != 1 or is_stale(accounts[0]):
+    accounts: list[User] = [user for user in find_users_by_email(address) if user.is_active]
+    if len(accounts) != 1 or has_stale_sign_in(accounts[0]):
         return None
     unconfirmed = EmailAddress.objects.filter(user=accounts[0], email__iexact=address, verified=False)
     return None if unconfirmed.exists() else accounts[0]
@@ -123,10 +123,10 @@ class Replies:
     def _answer(self, question: SlackQuestion) -> None:
         asker = self._find_asker(question)
         with translation.override(asker.language):
-            self._announce(question)
+            self._announce_search(question)
             try:
                 if question.attempts > question.MOST_ATTEMPTS:
-                    raise Unavailable(_("The site was interrupted several times: please ask again."))
+                    raise SiteUnavailable(_("The site was interrupted several times: please ask again."))
                 answer = self._ask(question, asker)
                 blocks, said = (
                     build_message(answer, asker.note),
@@ -138,7 +138,7 @@ class Replies:
                 is_refused = isinstance(error, (NotAnswered, InvalidQuestion, AskLater))
                 status = question.Status.REFUSED if is_refused else question.Status.FAILED
             self._show(question, said, blocks)
-        question.write(lease=None, status=status, text="")
+        question.write_under_lease(lease=None, status=status, text="")
         logger.info("%s: %s.", question.job_name, status)
 
     def _find_asker(self, question: SlackQuestion) -> Asker:
@@ -180,7 +180,7 @@ class Replies:
             logger.error("SLACK_CHANNELS names %s, which is no active account, or one of staff.", name)
         return account or AnonymousUser()
 
-    def _announce(self, question: SlackQuestion) -> None:
+    def _announce_search(self, question: SlackQuestion) -> None:
         """Post a message that the site is searching, or reuse the last attempt's message."""
         if question.reply:
             return
@@ -194,7 +194,7 @@ class Replies:
             )
             reply = str(posted["ts"])
         question.reply = reply
-        question.write(reply=reply)
+        question.write_under_lease(reply=reply)
 
     def _find_reply(self, question: SlackQuestion) -> str:
         found: SlackResponse = self._client.conversations_replies(
@@ -229,7 +229,7 @@ class Replies:
                 # neither.
                 question.lock()
                 question.answer = self._begin(question, asker)
-                question.write(answer=question.answer, text="")
+                question.write_under_lease(answer=question.answer, text="")
         return wait_for_answer(question.answer, asker.user)
 
     def _begin(self, question: SlackQuestion, asker: Asker) -> Answer:
@@ -254,9 +254,9 @@ class Replies:
     def _retry(self, question: SlackQuestion, error: Exception) -> None:
         try:
             if question.attempts < question.MOST_ATTEMPTS:
-                question.write(lease=None, retry_at=Now() + pause_after(question.attempts))
+                question.write_under_lease(lease=None, retry_at=Now() + compute_retry_pause(question.attempts))
                 return
-            question.write(lease=None, status=question.Status.FAILED, text="")
+            question.write_under_lease(lease=None, status=question.Status.FAILED, text="")
             if question.reply:
                 self._show(question, _("The site could not answer: please ask again."), [])
         except Exception:

@@ -22,12 +22,12 @@ from django.utils.translation import ngettext
 from core.admin_base import PageAdmin, admin_link, is_asked_by_script, redirect_to, summarise_deletion
 from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
-from retrieval.admin.curated import CuratedAdmin
+from retrieval.admin.curated import CuratedRowsAdmin
 from retrieval.admin.document_admin import requeue_all
 from retrieval.admin.document_forms import drop_zone_context, upload_context
 from retrieval.admin.grants import GrantInline, list_locked_out, may_manage
 from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change
-from retrieval.gates import documents_are_guarded
+from retrieval.gates import is_changed_only_in_drafts
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
@@ -70,7 +70,7 @@ class InServiceChangeList(ChangeList):
 
 
 @admin.register(Collection)
-class CollectionAdmin(PageAdmin, CuratedAdmin):
+class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
     collection_path = "pk"
     list_display = ["name", "slug", "languages", "visibility", "documents", "passages"]
     list_filter = ["visibility", "text_search_configuration"]
@@ -159,7 +159,7 @@ class CollectionAdmin(PageAdmin, CuratedAdmin):
         return {
             "draft_it_is_of": find_draft(obj),
             "open_draft": obj.drafts.filter_open().first(),
-            "is_guarded": documents_are_guarded(obj),
+            "is_guarded": is_changed_only_in_drafts(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
             "is_empty": not obj.documents.exists(),

@@ -31,7 +31,7 @@ _KEYS_SQL = """
 
 
 @dataclass(frozen=True, slots=True)
-class FoundKey:
+class MetadataKeySummary:
     key: str
     documents: int
     examples: tuple[str, ...]
@@ -42,13 +42,16 @@ class FoundKey:
         return f"{self.key}: {examples} … ({number})"
 
 
-def find_metadata_keys(documents: QuerySet[Document]) -> list[FoundKey]:
+def find_metadata_keys(documents: QuerySet[Document]) -> list[MetadataKeySummary]:
     """Return the keys of the documents' metadata, without the one that limits documents to groups."""
     sql, parameters = documents.order_by().values("pk").query.sql_with_params()
     statement = _KEYS_SQL.format(examples=_MOST_EXAMPLES, documents=sql)
     with connection.cursor() as cursor:
         cursor.execute(statement, [*parameters, settings.DOCUMENT_GROUPS_KEY, MOST_KEYS])
-        return [FoundKey(key, number, tuple(filter(None, examples))) for key, number, examples in cursor.fetchall()]
+        return [
+            MetadataKeySummary(key, number, tuple(filter(None, examples)))
+            for key, number, examples in cursor.fetchall()
+        ]
 
 
 def guess_kind(documents: QuerySet[Document], field: str) -> str:
@@ -73,9 +76,11 @@ class FilterForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["field", "label", "kind", "position"]
 
     documents: QuerySet[Document]
-    keys: list[FoundKey]
+    keys: list[MetadataKeySummary]
 
-    def __init__(self, *args: Any, documents: QuerySet[Document], keys: list[FoundKey], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, documents: QuerySet[Document], keys: list[MetadataKeySummary], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.documents = documents
         built_in = [(name, label) for name, (label, _kind) in BUILT_IN_FILTERS.items()]

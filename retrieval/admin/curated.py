@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     pass
 
 
-class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class CuratedRowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Base class for admin pages of rows in collections that the user may curate."""
 
     collection_path = "collection"
@@ -30,7 +30,7 @@ class CuratedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         return rows.filter(**{f"{self.collection_path}__in": self.list_permitted_collections(request)})
 
 
-class WholeCollectionAdmin(CuratedAdmin):
+class FullyReadableRowsAdmin(CuratedRowsAdmin):
     """Base class for admin pages of rows that may reveal any document of a collection.
 
     A user sees a row only if the user may read all documents of its collection.

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from core.admin_base import ConditionFilter, NamedValuesFilter, OpenRowsFilter, admin_link, render_badge
+from core.admin_base import AlwaysShownRelatedFilter, FixedChoicesFilter, NamedValuesFilter, admin_link, render_badge
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.document_forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
@@ -81,7 +81,7 @@ class DocumentFacts:
         return format_html("<ul>{}</ul>", items) if items else "-"
 
     @admin.display(description=_("original"))
-    def original(self, document: Document) -> SafeString:
+    def original_link(self, document: Document) -> SafeString:
         address = reverse("admin:retrieval_document_original", args=[document.pk])
         return format_html('<a href="{}">{}</a>', address, _t("Download"))
 
@@ -89,19 +89,19 @@ class DocumentFacts:
 MOST_IDS = 500
 
 
-class HoldsInstructionsFilter(ConditionFilter):
+class HoldsInstructionsFilter(FixedChoicesFilter):
     title = _("sentences that give orders to an AI")
     parameter_name = "instructions"
     conditions = {"yes": (_("Yes"), Q(instruction_count__gt=0)), "no": (_("No"), Q(instruction_count=0))}
 
 
-class UnreadFilter(ConditionFilter):
+class UnreadFilter(FixedChoicesFilter):
     title = _("wholly read")
     parameter_name = "left_out"
     conditions = {"no": (_("something was not read"), ~Q(left_out=[])), "yes": (_("Yes"), Q(left_out=[]))}
 
 
-class ReviewFilter(ConditionFilter):
+class ReviewFilter(FixedChoicesFilter):
     title = _("review")
     parameter_name = "review"
 
@@ -115,7 +115,7 @@ class ReviewFilter(ConditionFilter):
         }
 
 
-class OriginFilter(OpenRowsFilter):
+class OriginFilter(AlwaysShownRelatedFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = _("source")
@@ -124,7 +124,8 @@ class OriginFilter(OpenRowsFilter):
 @admin.register(Document)
 class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     list_display = [
-        "name", "collection", "state", "problem", "passages", "size", "added_by", "updated", "ingested_at", "review",
+        "name", "collection", "state", "problem", "passages", "size", "added_by", "updated", "ingested_at",
+        "review_date",
     ]  # fmt: skip
     list_display_links = ["name"]
     list_filter = [
@@ -160,7 +161,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         "parent",
         "members",
         "origin",
-        "original",
+        "original_link",
         "media_type",
         "size",
         "content_hash",
@@ -216,7 +217,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return _render_fact("updated", localize(localtime(document.updated_at)))
 
     @admin.display(description=_("review date"), ordering="review_on")
-    def review(self, document: Document) -> SafeString | str:
+    def review_date(self, document: Document) -> SafeString | str:
         if document.review_on is None:
             return "-"
         day = date_format(document.review_on, "SHORT_DATE_FORMAT")

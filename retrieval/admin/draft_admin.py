@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import ReadOnlyAdmin, admin_link, redirect_to, render_badge
 from retrieval import gates
-from retrieval.admin.curated import CollectionFilter, WholeCollectionAdmin
-from retrieval.admin.gated import GatedAdmin, read_override
+from retrieval.admin.curated import CollectionFilter, FullyReadableRowsAdmin
+from retrieval.admin.gated import GatedAdmin, read_override_reason
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.lifecycle import DraftChanges, DraftRefused, find_draft_changes
 from retrieval.gates import PublicationRefused
@@ -38,7 +38,7 @@ def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[t
 
 
 @admin.register(Draft)
-class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
+class DraftAdmin(GatedAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
     list_display = [
         "name",
         "collection",
@@ -97,7 +97,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
             "failed": list(failed),
             "failed_documents": _name_documents(list(failed), obj.working_copy_id),
             "unread": unread,
-            "objections": gates.find_objections(obj) if may_be_published else (),
+            "objections": gates.find_publication_objections(obj) if may_be_published else (),
             "may_be_published": may_be_published,
             "may_publish": request.user.has_perm("retrieval.change_draft"),
             "may_add_documents": request.user.has_perm("retrieval.add_document"),
@@ -126,7 +126,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, WholeCollectionAdmin):
         draft = self._get_draft(request, pk)
         with self.show_refusals(request, DraftRefused, sentence=_t("Not published: %s")):
             try:
-                draft = lifecycle.publish_draft(draft, request.user, override=read_override(request))
+                draft = lifecycle.publish_draft(draft, request.user, override=read_override_reason(request))
             except PublicationRefused as refusal:
                 return self.render_refusal(
                     request,

@@ -22,6 +22,6 @@ class GatedAdmin(PageAdmin):
         return self.render_page(request, "refused", _t("Not published: %s") % context["subject"], context, status=409)
 
 
-def read_override(request: HttpRequest) -> str:
+def read_override_reason(request: HttpRequest) -> str:
     """Return the user's reason to publish against objections; empty if the user may not override them."""
     return request.POST.get("override", "") if request.user.has_perm("retrieval.override_gate") else ""

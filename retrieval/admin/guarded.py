@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import PageAdmin, redirect_to, summarise_deletion
-from retrieval.admin.curated import CuratedAdmin
+from retrieval.admin.curated import CuratedRowsAdmin
 from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     pass
 
 
-class GuardedAdmin(PageAdmin, CuratedAdmin):
+class GuardedAdmin(PageAdmin, CuratedRowsAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
         """Return False if the form must not be shown. ``lock_for_change`` refuses a submitted form with a reason."""
         may = super().has_change_permission(request, obj)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import admin_link, redirect_to, render_badge
-from retrieval.admin.gated import GatedAdmin, read_override
+from retrieval.admin.gated import GatedAdmin, read_override_reason
 from retrieval.admin.playground import search_twice
 from retrieval.admin.profile_differences import describe_differences
 from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, build_setting_field
@@ -63,7 +63,7 @@ class SearchProfileAdmin(GatedAdmin):
         return f"v{newest.number}" if newest else "-"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {**_read_published(), **(extra_context or {})})
+        return super().changelist_view(request, {**_build_published_context(), **(extra_context or {})})
 
     def get_form(
         self, request: HttpRequest, obj: SearchProfile | None = None, change: bool = False, **kwargs: Any
@@ -113,7 +113,7 @@ class SearchProfileAdmin(GatedAdmin):
     ) -> HttpResponse:
         profile = kwargs.get("obj")
         page = {
-            **_read_published(),
+            **_build_published_context(),
             "versions": _build_version_rows(profile) if profile else [],
             "overrides": _list_overrides(profile) if profile else [],
             "started_from": _find_wanted_version(request, profile) if profile else None,
@@ -137,13 +137,17 @@ class SearchProfileAdmin(GatedAdmin):
     def playground_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        page = {**_read_published(), **search_twice(request), "may_change": self.has_change_permission(request)}
+        page = {
+            **_build_published_context(),
+            **search_twice(request),
+            "may_change": self.has_change_permission(request),
+        }
         return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
 
     def publish_view(self, request: HttpRequest, version_id: int) -> HttpResponse:
         version = get_object_or_404(SearchProfileVersion.objects.select_related("profile"), pk=version_id)
         try:
-            publication = profiles.publish_profile(version, request.user, override=read_override(request))
+            publication = profiles.publish_profile(version, request.user, override=read_override_reason(request))
         except ImproperProfile as error:
             told = _t("Not published: %(version)s. %(error)s") % {"version": version, "error": error}
             self.message_user(request, told, messages.ERROR)
@@ -173,7 +177,7 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect_to(SearchProfile)
 
 
-def _read_published() -> dict[str, object]:
+def _build_published_context() -> dict[str, object]:
     return {
         "in_force": profiles.active_profile(),
         "published": profiles.find_published_version(),

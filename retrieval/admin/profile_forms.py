@@ -30,7 +30,7 @@ EXAMPLES = {
 }
 
 
-class StructureField(forms.JSONField):
+class JSONSettingField(forms.JSONField):
     """A field for a setting with several values, which the user types as JSON."""
 
     def prepare_value(self, value: Any) -> Any:
@@ -58,7 +58,7 @@ def build_setting_field(name: str) -> forms.Field:
         case "SearchMethod" | "str":
             return forms.ChoiceField(**options)
     attrs = {"rows": 4 if name == "class_weights" else 2, "cols": 60, "placeholder": EXAMPLES.get(name, "")}
-    return StructureField(required=False, widget=forms.Textarea(attrs=attrs), **options)
+    return JSONSettingField(required=False, widget=forms.Textarea(attrs=attrs), **options)
 
 
 IDENTITY = ["name", "slug", "description"]

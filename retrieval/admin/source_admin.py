@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, admin_link, redirect_to, render_badge
 from core.user_types import AnyUser
-from retrieval.admin.curated import CollectionFilter, CuratedAdmin
+from retrieval.admin.curated import CollectionFilter, CuratedRowsAdmin
 from retrieval.admin.document_forms import MetadataField
 from retrieval.documents.drafts.editing import find_reason_not_to_add, find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
@@ -35,7 +35,7 @@ from retrieval.sources import sync_runs
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.connectors import ConnectorSource, list_usable_connectors
 from retrieval.sources.options import save_source, store_options, warn_about_removed_secret
-from retrieval.sources.protocol import Connector, Obstacle
+from retrieval.sources.protocol import Connector, SetupObstacle
 from retrieval.sources.states import SourceStatus, explain_wait, find_source_status, find_source_statuses
 
 
@@ -112,9 +112,9 @@ def build_source_form(
     return type("SourceFormOfItsKind", (own_form, SourceForm), own)
 
 
-def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[Obstacle]]]:
+def _list_connector_offers(user: AnyUser) -> list[tuple[str, Any, Any, list[SetupObstacle]]]:
     kind = ConnectorSource
-    if obstacles := kind.find_obstacles():
+    if obstacles := kind.find_setup_obstacles():
         return [(kind.name, kind.label, kind.description, obstacles)]
     offered = list_usable_connectors(user)
     return [(f"{kind.name}&connector={each.name}", each.name, kind.description, []) for each in offered]
@@ -130,10 +130,10 @@ curl -X PUT %(address)s \\
   -d '{"title": "Pumps", "text": "The pump weighs **30 kg**.", "url": "https://wiki.example.org/1"}'
 """
 ACTIONS: dict[str, tuple[Callable[[Source], Any], Any]] = {
-    "sync": (sync_runs.request_logged_run, _("Run requested: %s.")),
-    "preview": (lambda source: sync_runs.request_logged_run(source, is_preview=True), _("Preview requested: %s.")),
+    "sync": (sync_runs.request_audited_run, _("Run requested: %s.")),
+    "preview": (lambda source: sync_runs.request_audited_run(source, is_preview=True), _("Preview requested: %s.")),
     "remove": (
-        lambda source: sync_runs.request_logged_run(source, may_remove=True),
+        lambda source: sync_runs.request_audited_run(source, may_remove=True),
         _("Missing documents will be removed: %s."),
     ),
     "pause": (sync_runs.pause_source, _("Paused: %s.")),
@@ -157,7 +157,7 @@ class SourceChangeList(ChangeList):
 
 
 @admin.register(Source)
-class SourceAdmin(PageAdmin, CuratedAdmin):
+class SourceAdmin(PageAdmin, CuratedRowsAdmin):
     list_display = ["name", "collection", "kind_label", "state", "last_run", "next_run", "documents"]
     list_filter = [("collection", CollectionFilter), "kind", "is_paused"]
     list_select_related = ["collection"]
@@ -205,9 +205,13 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         kind = self._find_kind(request, obj)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return super().get_form(request, obj, change, **kwargs)
-        return build_source_form(kind, self._build_own_form(request, kind, obj), request.user, is_new=obj is None)
+        return build_source_form(
+            kind, self._build_options_form_class(request, kind, obj), request.user, is_new=obj is None
+        )
 
-    def _build_own_form(self, request: HttpRequest, kind: type[Connector], source: Source | None) -> type[forms.Form]:
+    def _build_options_form_class(
+        self, request: HttpRequest, kind: type[Connector], source: Source | None
+    ) -> type[forms.Form]:
         if source is None:
             return kind.get_form_class({"connector": request.GET.get("connector", "")}, {})
         return kind.get_form_class(source.options, source.found)
@@ -217,7 +221,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         general = SourceForm.Meta.fields if kind is None else _general_fields(kind)
         if kind is None or (obj is not None and not self.has_change_permission(request, obj)):
             return [(None, {"fields": general})]
-        form = self._build_own_form(request, kind, obj)
+        form = self._build_options_form_class(request, kind, obj)
         groups = getattr(form, "groups", ())
         grouped = {name for _label, names in groups for name in names}
         own = [name for name in form().fields if name not in grouped]
@@ -245,7 +249,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
                 request, form_url, {"title": _t("Add a source: %s") % kind.label, **(extra_context or {})}
             )
         kinds = [
-            (kind.name, kind.label, kind.description, kind.find_obstacles())
+            (kind.name, kind.label, kind.description, kind.find_setup_obstacles())
             for kind in KINDS.values()
             if kind is not ConnectorSource
         ]
@@ -265,7 +269,7 @@ class SourceAdmin(PageAdmin, CuratedAdmin):
         warn_about_removed_secret(request, obj)
         if is_unfinished or is_tried:
             with suppress(sync_runs.RunRefused):
-                sync_runs.request_logged_run(obj, is_preview=True)
+                sync_runs.request_audited_run(obj, is_preview=True)
 
     @staticmethod
     def _was_only_previewed(source: Source) -> bool:

@@ -42,10 +42,10 @@ class WebhookAdmin(SuperuserAdmin):
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         if form.cleaned_data["new_secret"]:
-            obj.give_secret(form.cleaned_data["new_secret"])
+            obj.set_secret(form.cleaned_data["new_secret"])
         super().save_model(request, obj, form, change)
         if not obj.secret:
-            obj.give_secret(secret := new_secret())
+            obj.set_secret(secret := new_secret())
             obj.save()
             messages.info(request, _t("The secret, which is shown only once: %s") % secret)
 
@@ -68,5 +68,5 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin, SuperuserAdmin):
     def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
         ended = deliveries.exclude(status__in=(WebhookDelivery.WAITING, WebhookDelivery.RUNNING))
         chosen = cast("list[int]", list(ended.values_list("pk", flat=True)))
-        WebhookDelivery.objects.filter(pk__in=chosen).update(**WebhookDelivery.restart_values(), finished_at=None)
+        WebhookDelivery.objects.filter(pk__in=chosen).update(**WebhookDelivery.get_restart_values(), finished_at=None)
         enqueue_on_commit(WebhookDelivery, chosen)

@@ -24,7 +24,7 @@ from core.api.problems import ApiView, InsufficientStorage, JSONParser
 from core.api.schema import ANY_TEXT
 from core.dataclass_json import to_json
 from core.exceptions import DiskFull
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.user_types import AnyUser
 from core.users import get_account, is_staff_with
 from retrieval.api.serializers import (
@@ -55,7 +55,7 @@ class SearchView(ApiView):
     parser_classes = [JSONParser]
     permission_classes = [MayAsk]
     throttle_scope = "search"
-    key_scopes = (Scope.SEARCH,)
+    key_scopes = (KeyScope.SEARCH,)
 
     @extend_schema(request=SearchRequestSerializer, responses=SearchResponseSerializer)
     def post(self, request: Request) -> Response:
@@ -89,7 +89,7 @@ def run_search_request(request: Request, body: Any = None) -> tuple[dict[str, ob
         with wait_for_search_slot():
             result = search(
                 asked["query"],
-                _build_filters_asked(request, asked),
+                _build_requested_filters(request, asked),
                 method=None if method == "default" else SearchMethod(method),
                 top_k=asked.get("top_k"),
             )
@@ -98,7 +98,7 @@ def run_search_request(request: Request, body: Any = None) -> tuple[dict[str, ob
     return asked, result
 
 
-def _build_filters_asked(request: Request, asked: Mapping[str, Any]) -> SearchFilters:
+def _build_requested_filters(request: Request, asked: Mapping[str, Any]) -> SearchFilters:
     restrictions = {
         name: tuple(value) if isinstance(value, list) else value for name, value in (asked.get("filters") or {}).items()
     }
@@ -116,7 +116,7 @@ def _build_filters_asked(request: Request, asked: Mapping[str, Any]) -> SearchFi
 class FiltersView(ApiView):
     tag = "Search"
     permission_classes = [MayAsk]
-    key_scopes = (Scope.SEARCH, Scope.ASK)
+    key_scopes = (KeyScope.SEARCH, KeyScope.ASK)
 
     @extend_schema(
         operation_id="filters_list",
@@ -156,8 +156,8 @@ class DocumentViewSet(
     lookup_value_converter = "int"
     serializer_class = DocumentSerializer
     permission_classes = [StaffWithPermission]
-    key_scopes = (Scope.SEARCH, Scope.DOCUMENTS_WRITE)
-    writing_scopes = (Scope.DOCUMENTS_WRITE,)
+    key_scopes = (KeyScope.SEARCH, KeyScope.DOCUMENTS_WRITE)
+    writing_scopes = (KeyScope.DOCUMENTS_WRITE,)
     parser_classes = [MultiPartParser]
     pagination_class = Pagination
 
@@ -254,8 +254,8 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
     permission_classes = [MayAskStaffMayWrite]
-    key_scopes = (Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE)
-    writing_scopes = (Scope.ADMIN,)
+    key_scopes = (KeyScope.SEARCH, KeyScope.ASK, KeyScope.DOCUMENTS_WRITE)
+    writing_scopes = (KeyScope.ADMIN,)
     pagination_class = Pagination
     queryset = Collection.objects.all()
 

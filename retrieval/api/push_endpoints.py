@@ -21,7 +21,7 @@ from core.api.fields import ProblemSerializer
 from core.api.permissions import StaffWithPermission
 from core.api.problems import ApiView, InsufficientStorage, JSONParser
 from core.exceptions import DiskFull
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.users import is_staff_with
 from retrieval.api.push_serializers import (
     AnyBatchSerializer,
@@ -39,8 +39,8 @@ from retrieval.models import Document, PushedItem, Source
 from retrieval.models.narrowing import MAIL, build_mail_reader_name
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
-    Push,
     PushBusy,
+    PushedDocument,
     PushForbidden,
     PushOutdated,
     SourceGone,
@@ -77,8 +77,8 @@ class _PushView(ApiView):
     """Base class of the views that change documents of one source."""
 
     queryset = Document.objects.all()
-    key_scopes = (Scope.DOCUMENTS_WRITE,)
-    writing_scopes = (Scope.DOCUMENTS_WRITE,)
+    key_scopes = (KeyScope.DOCUMENTS_WRITE,)
+    writing_scopes = (KeyScope.DOCUMENTS_WRITE,)
     takes_source_keys = True
 
     def find_source(self) -> Source:
@@ -205,7 +205,7 @@ class PushBatchView(PushedDocumentView):
         }
         try:
             sent = _validate(PushOperationSerializer(data=body))
-            item = self._change(source, sent)
+            item = self._put_or_delete_document(source, sent)
         except serializers.ValidationError as error:
             return {**outcome, "error": _read_first_error(error.detail)}
         except PushOutdated as error:
@@ -224,7 +224,7 @@ class PushBatchView(PushedDocumentView):
             "document": item.document.pk if item.document else None,
         }
 
-    def _change(self, source: Source, sent: dict[str, Any]) -> PushedItem | None:
+    def _put_or_delete_document(self, source: Source, sent: dict[str, Any]) -> PushedItem | None:
         user, name = self.request.user, sent["external_id"]
         permission = "retrieval.delete_document" if sent["action"] == "delete" else "retrieval.add_document"
         if not is_staff_with(user, permission):
@@ -248,9 +248,9 @@ def _validate_field(field: serializers.Field[Any, Any, Any, Any], name: str, val
         raise ValidationError({name: error.detail}) from error
 
 
-def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> Push:
+def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> PushedDocument:
     readers = sent.get("readers")
-    return Push(
+    return PushedDocument(
         external_id=external_id,
         data=data,
         extension=extension,
@@ -258,12 +258,12 @@ def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, A
         url=sent.get("url") or "",
         changed_at=sent.get("changed_at"),
         metadata=sent.get("metadata"),
-        readers=_build_reader_names(readers) if readers is not None else None,
+        readers=_build_document_reader_names(readers) if readers is not None else None,
         is_for_everybody=bool(readers and readers["everybody"]),
     )
 
 
-def _build_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
+def _build_document_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
     # A group's name that begins with the prefix of mail addresses is left out. It would be read as a mail address, and
     # the account with this address could read the document.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))

@@ -218,7 +218,7 @@ class SearchResponseSerializer(serializers.Serializer[Any]):
     trace = serializers.DictField(required=False)
 
 
-class LeftOutPayload(TypedDict):
+class LeftOutPartsPayload(TypedDict):
     """Parts of a file that are missing in its text. ``names`` are the names of the first parts, if they have any."""
 
     kind: str
@@ -271,7 +271,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
         read_only_fields = fields
 
     @extend_schema_field(LeftOutSerializer(many=True))
-    def get_left_out(self, document: Document) -> list[LeftOutPayload]:
+    def get_left_out(self, document: Document) -> list[LeftOutPartsPayload]:
         return [{"kind": kind, "count": count, "names": names} for kind, names, count in document.left_out]
 
 

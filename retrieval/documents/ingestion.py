@@ -100,7 +100,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
 
 
 def _store_progress(document: Document, percent: int) -> None:
-    if not document.write(progress_percent=percent, heartbeat_at=Now()):
+    if not document.write_under_lease(progress_percent=percent, heartbeat_at=Now()):
         raise LeaseLost(f"{document.job_name} is no longer leased to this process.")
 
 

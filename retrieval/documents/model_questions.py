@@ -57,7 +57,7 @@ class ModelQuestions:
     def generate(self, text: str, heading_path: Sequence[str], language: str = "") -> list[str]:
         language = language or detect_language(text)
         try:
-            with self._breaker.call(ModelFailed):
+            with self._breaker.guard_call(ModelFailed):
                 answer = self._model.complete(_build_messages(text, heading_path, language), response_format=_SCHEMA)
             return _parse_questions(answer, language)
         except ModelFailed as error:

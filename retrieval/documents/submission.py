@@ -198,7 +198,7 @@ def check_row_count(source: str, data: bytes) -> None:
 
 def requeue_document(document: Document, *, enqueue: bool = True) -> None:
     """Queue the document for reading again. A worker that is reading it loses its lease."""
-    for name, value in Document.restart_values().items():
+    for name, value in Document.get_restart_values().items():
         setattr(document, name, value)
     # The command reads the document itself. If it dies, a periodic task queues the document.
     if not enqueue:

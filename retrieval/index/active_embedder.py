@@ -55,7 +55,7 @@ def forget_queries() -> None:
     _begun.clear()
 
 
-def begin_encoding(text: str) -> None:
+def begin_encoding_query(text: str) -> None:
     """Start to compute the text's vector in a thread, if it is not cached. `encode_query` returns the vector."""
     try:
         embedder = embedder_choice.get_embedder()
@@ -107,8 +107,8 @@ def active_embedder() -> Embedder:
     Raises: ImproperEmbedder if the stored vectors are by another embedder than the site's.
     """
     configured = embedder_choice.get_embedder()
-    if embedder_choice.get_tried_embedder() is not None:
-        return _find_tried_row(configured)
+    if embedder_choice.get_trial_embedder() is not None:
+        return _find_trial_embedder_row(configured)
     active = _read_embedder()
     if active is None:
         with transaction.atomic():
@@ -131,7 +131,7 @@ def active_embedder() -> Embedder:
     return active
 
 
-def find_searched_embedder() -> Embedder:
+def find_query_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches, which is normally the active one.
 
     After a change of the embedder, running processes search the old vectors. Raises: ImproperEmbedder.
@@ -156,7 +156,7 @@ def _find_query_embedder() -> Embedder:
         return former
 
 
-def _find_tried_row(candidate: TextEmbedder) -> Embedder:
+def _find_trial_embedder_row(candidate: TextEmbedder) -> Embedder:
     row = _read_embedder("name = %s", candidate.name)
     if row is None:
         raise ImproperEmbedder(f"Passages have no vectors of {candidate.name} yet.")
@@ -167,7 +167,7 @@ _adopting = threading.Lock()
 
 
 def _open_chosen_embedder() -> None:
-    def adopt() -> None:
+    def adopt_embedder() -> None:
         try:
             embedder_choice.load_chosen_embedder()
         except (RagsiteError, ImproperlyConfigured) as error:
@@ -177,7 +177,7 @@ def _open_chosen_embedder() -> None:
             _adopting.release()
 
     if _adopting.acquire(blocking=False):
-        threading.Thread(target=adopt, name="adopt embedder", daemon=True).start()
+        threading.Thread(target=adopt_embedder, name="adopt embedder", daemon=True).start()
 
 
 def searches_old_vectors(embedder: str) -> bool:

@@ -16,7 +16,7 @@ from django.db.models import Count, F, FloatField, Func, QuerySet, Sum, Value
 from pgvector import HalfVector
 
 from retrieval.exceptions import ImproperEmbedder
-from retrieval.index.distribution import clean_pending_lists
+from retrieval.index.distribution import flush_gin_pending_lists
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 from retrieval.models.collection import CONFIGURATION_BY_CODE, TextSearchConfiguration
 from retrieval.text.block import Row
@@ -361,7 +361,7 @@ def _compute_term_weights(chunks: QuerySet[Chunk], reference_length: float) -> N
 
 def refresh_planner_statistics() -> None:
     """Update the planner's statistics and the GIN indexes, so that searches do not scan the whole table."""
-    clean_pending_lists()
+    flush_gin_pending_lists()
     with connection.cursor() as cursor:
         cursor.execute("SELECT gin_clean_pending_list('table_row_labels')")
         cursor.execute(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db import DatabaseError
 
-from retrieval.exceptions import NotFitted
+from retrieval.exceptions import CalibrationFailed
 from retrieval.index import embedder_choice
 from retrieval.models import Chunk, EmbedderCalibration
 from retrieval.text.chunking import build_embedding_text
@@ -135,15 +135,15 @@ class CalibrationFit:
 def fit_thresholds(report: Report, *, across_languages: bool = False) -> CalibrationFit:
     """Compute the :class:`Calibration` of the site's embedder from stored passages and their questions, and store it.
 
-    ``across_languages`` is stored too. Raises: EmbeddingFailed; NotFitted for a built-in embedder, for too few
+    ``across_languages`` is stored too. Raises: EmbeddingFailed; CalibrationFailed for a built-in embedder, for too few
     passages, or if ``separation`` is too low.
     """
     embedder = embedder_choice.get_embedder()
     if embedder.name in BUILT_IN:
-        raise NotFitted("The thresholds of a built-in model are shipped: there is nothing to fit.")
-    material = _load_fitting_pairs()
+        raise CalibrationFailed("The thresholds of a built-in model are shipped: there is nothing to fit.")
+    material = _load_calibration_pairs()
     if len(material) < FEWEST_PASSAGES:
-        raise NotFitted(
+        raise CalibrationFailed(
             f"There are {len(material)} passages with a question or a heading, and fitting needs {FEWEST_PASSAGES}: "
             "read more documents first."
         )
@@ -161,7 +161,7 @@ def fit_thresholds(report: Report, *, across_languages: bool = False) -> Calibra
     texts = np.einsum("ij,ij->i", passages, np.roll(passages, 1, axis=0))
     separation = float((own > other).mean())
     if separation < LEAST_SEPARATION:
-        raise NotFitted(
+        raise CalibrationFailed(
             f"The vectors of {embedder.name} do not tell the passage that answers a question from another one: the "
             f"right one is nearer for {separation:.0%} of the questions."
         )
@@ -180,7 +180,7 @@ def store_calibration(name: str, fitted: Calibration, passages: int | None = Non
     forget_calibrations()
 
 
-def _load_fitting_pairs() -> list[tuple[str, str]]:
+def _load_calibration_pairs() -> list[tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     chunks = Chunk.objects.select_related("document").order_by("content_hash", "pk")
     wanted = chunks.only("content", "content_hash", "heading_path", "canonical_questions", "document__title")

@@ -84,7 +84,7 @@ _CLEAN = (
 )
 
 
-def clean_pending_lists() -> None:
+def flush_gin_pending_lists() -> None:
     """Bring the GIN indexes of passages, texts and vectors up to date. Raises: DatabaseError."""
     spread = list_distributed_tables()
     for table in DISTRIBUTED:
@@ -96,7 +96,7 @@ def clean_pending_lists() -> None:
             raise DatabaseError(failed[0][0])
 
 
-def find_distribution_problem() -> str:
+def find_citus_problem() -> str:
     """Return a sentence that says why this PostgreSQL cannot distribute tables; empty if it can."""
     found = _run_statement("SELECT installed_version FROM pg_available_extensions WHERE name = 'citus'")
     if not found:

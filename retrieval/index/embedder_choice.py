@@ -40,7 +40,7 @@ def use_embedder(candidate: TextEmbedder) -> Iterator[None]:
         _tried.reset(token)
 
 
-def get_tried_embedder() -> TextEmbedder | None:
+def get_trial_embedder() -> TextEmbedder | None:
     return _tried.get()
 
 
@@ -62,7 +62,7 @@ def _build_site_embedder() -> TextEmbedder:
     if options:
         return build_chosen_embedder(options)
     stored = name.partition("/")[0]
-    return _build_built_in(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
+    return _build_built_in_embedder(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
 
 
 def get_new_embedder() -> TextEmbedder:
@@ -73,7 +73,11 @@ def get_new_embedder() -> TextEmbedder:
     if settings.EMBEDDER:
         return get_embedder()
     _, options = _read_stored_embedder()
-    return build_chosen_embedder(options) if options else _build_built_in(MULTILINGUAL_E5 if find_weights() else MINILM)
+    return (
+        build_chosen_embedder(options)
+        if options
+        else _build_built_in_embedder(MULTILINGUAL_E5 if find_weights() else MINILM)
+    )
 
 
 def build_chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
@@ -85,7 +89,7 @@ def build_chosen_embedder(options: Mapping[str, Any]) -> TextEmbedder:
 def _build_chosen_embedder(options: str) -> TextEmbedder:
     arguments = json.loads(options)
     if "built_in" in arguments:
-        return _build_built_in(arguments["built_in"])
+        return _build_built_in_embedder(arguments["built_in"])
     try:
         return LocalEmbedder(cache_dir=settings.DATA_DIR / "models", **arguments)
     except (TypeError, ImproperEmbedder) as error:
@@ -111,7 +115,7 @@ def describe_embedder_choice() -> str:
 
     Raises: as :func:`get_embedder`.
     """
-    if settings.EMBEDDER or get_embedder() is _build_built_in(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
+    if settings.EMBEDDER or get_embedder() is _build_built_in_embedder(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
         return ""
     if get_embedder() is get_new_embedder():
         return (
@@ -125,7 +129,7 @@ def describe_embedder_choice() -> str:
 
 
 @functools.cache
-def _build_built_in(name: str) -> TextEmbedder:
+def _build_built_in_embedder(name: str) -> TextEmbedder:
     built: TextEmbedder = build_backend("BUILT_IN_EMBEDDERS", name)
     return built
 
@@ -142,9 +146,9 @@ def _read_stored_embedder() -> tuple[str, dict[str, object]]:
     return row[0], row[1] if isinstance(row[1], dict) else json.loads(row[1])
 
 
-def _forget_changed(setting: str, **_: Any) -> None:
+def _forget_changed_embedder(setting: str, **_: Any) -> None:
     if setting == "EMBEDDER":
         _build_site_embedder.cache_clear()
 
 
-setting_changed.connect(_forget_changed)
+setting_changed.connect(_forget_changed_embedder)

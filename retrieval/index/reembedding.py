@@ -41,7 +41,7 @@ def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, 
     if options is not None and row.options != options:
         row.options = dict(options)
         row.save(update_fields=["options"])
-    _encode_missing(row, wanted, report)
+    _encode_missing_passages(row, wanted, report)
     report("vector index", 0, 1)
     build_index(row)
     return row
@@ -55,7 +55,7 @@ def switch_embedder(row: Embedder, wanted: TextEmbedder, report: Report) -> Embe
     with transaction.atomic():
         # Writers of passages lock these rows too, so no passage is written until this transaction ends.
         list(CollectionStatistics.objects.select_for_update().order_by("pk"))
-        _encode_missing(row, wanted, report)
+        _encode_missing_passages(row, wanted, report)
         Embedder.objects.exclude(pk=row.pk).update(is_active=False)
         Embedder.objects.filter(pk=row.pk).update(is_active=True)
         CollectionStatistics.objects.update(version=F("version") + 1)
@@ -72,7 +72,7 @@ def drop_unused_embedders() -> int:
     return len(unused)
 
 
-def _encode_missing(target: Embedder, embedder: TextEmbedder, report: Report) -> None:
+def _encode_missing_passages(target: Embedder, embedder: TextEmbedder, report: Report) -> None:
     encoded = ChunkEmbedding.objects.filter(chunk=OuterRef("pk"), document=OuterRef("document"), embedder=target)
     missing = Chunk.objects.filter(~Exists(encoded))
     total, last = Chunk.objects.count(), 0

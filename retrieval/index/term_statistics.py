@@ -46,10 +46,12 @@ _lexemes: LruCache[tuple[str, str], tuple[str, ...]] = LruCache(TEXTS_KEPT)
 
 def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
     wanted = frozenset(collections)
-    return get_or_read(("collections", wanted), lambda: sorted(_read_states(collections), key=lambda state: state.pk))
+    return get_or_read(
+        ("collections", wanted), lambda: sorted(_fetch_collection_states(collections), key=lambda state: state.pk)
+    )
 
 
-def _read_states(collections: Sequence[int]) -> list[CollectionState]:
+def _fetch_collection_states(collections: Sequence[int]) -> list[CollectionState]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, slug, name, CASE text_search_configuration WHEN 'auto' THEN coalesce(configurations, '') "
@@ -82,13 +84,13 @@ def group_by_configuration(collections: Sequence[int]) -> dict[str, tuple[int, .
     return found
 
 
-def list_mixed_collections(collections: Sequence[int]) -> tuple[int, ...]:
+def list_multilingual_collections(collections: Sequence[int]) -> tuple[int, ...]:
     return tuple(state.pk for state in read_collection_states(collections) if len(state.configurations) > 1)
 
 
 def build_configuration_condition(configuration: str, collections: Sequence[int]) -> tuple[str, list[object]]:
     """Return an SQL condition, with its parameters: a passage is in ``collections`` and has this ``configuration``."""
-    mixed = list_mixed_collections(collections)
+    mixed = list_multilingual_collections(collections)
     if not mixed:
         return "collection_id = ANY(%s::bigint[])", [list(collections)]
     plain = [pk for pk in collections if pk not in mixed]

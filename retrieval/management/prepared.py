@@ -13,7 +13,7 @@ from django.db.migrations.executor import MigrationExecutor
 _PREPARING_LOCK = 7_263_515
 
 
-class PreparedCommand(BaseCommand):
+class MigratedDatabaseCommand(BaseCommand):
     """Base class of commands that first migrate the embedded database."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -21,12 +21,10 @@ class PreparedCommand(BaseCommand):
         return super().execute(*args, **options)
 
     def _migrate_embedded_database(self) -> None:
-        if not _count_unapplied():
+        if not (number := _count_unapplied_migrations()):
             return
         if settings.EMBEDDED_POSTGRES is None:
-            raise CommandError(
-                f"{_count_unapplied()} migrations are not applied to the database: run `manage.py migrate` first."
-            )
+            raise CommandError(f"{number} migrations are not applied to the database: run `manage.py migrate` first.")
         # Another program may read standard output.
         self.stderr.write("Preparing the database …", self.style.NOTICE)
         migrate()
@@ -41,6 +39,6 @@ def migrate() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [_PREPARING_LOCK])
 
 
-def _count_unapplied() -> int:
+def _count_unapplied_migrations() -> int:
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

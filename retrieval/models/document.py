@@ -192,9 +192,9 @@ class Document(Job):
             found = found + parents
         return found
 
-    def write(self, **values: Any) -> bool:
+    def write_under_lease(self, **values: Any) -> bool:
         # `/readyz` reports a document as stuck if its `updated_at` is old.
-        return super().write(updated_at=timezone.now(), **values)
+        return super().write_under_lease(updated_at=timezone.now(), **values)
 
 
 class DocumentText(models.Model):

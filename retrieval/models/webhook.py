@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, parse_origin
 from core.job_queue import enqueue_on_commit
-from core.jobs import Job, pause_after
+from core.jobs import Job, compute_retry_pause
 
 PAUSED_FROM_FAILURES = 3
 
@@ -52,7 +52,7 @@ class Webhook(SecretHolder):
         waiting = self.deliveries.filter(status=WebhookDelivery.WAITING, lease=None)
         self.failures = self.failures + 1 if has_failed else 0
         if self.failures >= PAUSED_FROM_FAILURES:
-            self.paused_until = timezone.now() + pause_after(self.failures)
+            self.paused_until = timezone.now() + compute_retry_pause(self.failures)
             waiting.update(retry_at=Greatest("retry_at", self.paused_until), enqueued_at=None)
         elif not has_failed and self.paused_until:
             waiting.filter(retry_at=self.paused_until).update(retry_at=Now())

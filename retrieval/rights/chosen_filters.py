@@ -22,7 +22,13 @@ from django.utils.translation import gettext as _
 
 from retrieval.models import MarkedFilter
 from retrieval.models.collection import BUILT_IN_FILTERS
-from retrieval.rights.offered_filters import LONGEST_VALUE, OfferedFilter, OfferedValue, label_value, write_plain_number
+from retrieval.rights.offered_filters import (
+    LONGEST_VALUE,
+    OfferedFilter,
+    OfferedValue,
+    get_value_label,
+    write_plain_number,
+)
 from retrieval.types import DateRange, NumberRange
 
 Kind = MarkedFilter.Kind
@@ -84,7 +90,7 @@ def to_json(restrictions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in written.items() if value}
 
 
-def to_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
+def build_search_restrictions(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of ``build_filters`` for ``chosen``, the filters as the API receives them."""
     restrictions = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     if "dates" in chosen:
@@ -210,7 +216,7 @@ def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> l
             chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
             continue
         for text in dict.fromkeys(map(_format_value, value)):
-            chips.append(Chip(field, label, label_value(field, text), f"{field}={text}"))
+            chips.append(Chip(field, label, get_value_label(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
         chips.append(Chip("", _("Documents"), str(len(named)), ""))
     return chips
@@ -250,7 +256,7 @@ def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
     return left
 
 
-def build_query(chosen: Mapping[str, Any]) -> QueryDict:
+def build_query_parameters(chosen: Mapping[str, Any]) -> QueryDict:
     query = QueryDict(mutable=True)
     for part, field, value in _iterate_chosen(chosen):
         if part in ("dates", "numbers"):
@@ -273,7 +279,7 @@ def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> l
             known = {option.value for option in each.values}
             numbers = {_format_value(number) for text in texts if text in known for number in _read_scalar(text)}
             others = [
-                OfferedValue(text, label_value(each.field, text), 0)
+                OfferedValue(text, get_value_label(each.field, text), 0)
                 for text in texts
                 if text not in known and text not in numbers
             ]

@@ -97,13 +97,13 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     ordered = [marked[field] for field in dict.fromkeys(row.field for row in rows)]
     if not ordered:
         return ()
-    key = _build_key(filters, ordered)
+    key = _build_cache_key(filters, ordered)
     # A collection's version changes with the metadata of its documents, but not with the days on which they were added
     # or changed. So cached days may be a minute old.
     return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
 
 
-def _build_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
+def _build_cache_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts = (
         [(row.field, row.label, row.kind) for row in marked],
@@ -140,10 +140,10 @@ def list_field_values(rows: QuerySet[Document], field: str, most: int) -> list[O
         with connection.cursor() as cursor:
             cursor.execute(_VALUES_SQL.format(passing=sql), [field, *parameters, field, LONGEST_VALUE, most])
             found = cursor.fetchall()
-    return [OfferedValue(value, label_value(field, value), number) for value, number in found]
+    return [OfferedValue(value, get_value_label(field, value), number) for value, number in found]
 
 
-def label_value(field: str, value: str) -> str:
+def get_value_label(field: str, value: str) -> str:
     """Return a label for a field's value, such as "English" for `en`; by default the value."""
     if field == "language":
         try:

@@ -16,7 +16,7 @@ from retrieval.models.source import EVERYBODY
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class AccessReason:
     """The reason why a user sees a document or collection, or does not see it.
 
     ``rule`` is the right that decides. ``remark`` is an obstacle apart from rights, for example that searches do not
@@ -28,15 +28,15 @@ class Reason:
     remark: str = ""
 
 
-def explain_collection(user: AnyUser, collection: Collection) -> Reason:
+def explain_collection_access(user: AnyUser, collection: Collection) -> AccessReason:
     is_seen = Collection.objects.readable_by(user).filter(pk=collection.pk).exists()
     remark = ""
     if settings.CHAT_REQUIRES_LOGIN and not getattr(user, "is_authenticated", False):
         remark = _("Visitors have to sign in before they ask anything: CHAT_REQUIRES_LOGIN is set.")
-    return Reason(is_seen, _find_rule(user, collection), remark)
+    return AccessReason(is_seen, _describe_access_rule(user, collection), remark)
 
 
-def _find_rule(user: AnyUser, collection: Collection) -> str:
+def _describe_access_rule(user: AnyUser, collection: Collection) -> str:
     if is_superuser(user):
         return _("Superusers read everything.")
     if (draft := Draft.objects.filter(working_copy=collection).select_related("collection").first()) is not None:
@@ -69,15 +69,15 @@ def _find_grant(user: AnyUser, collection: Collection) -> CollectionGrant | None
     return held.select_related("group", "user").first()
 
 
-def explain_document(user: AnyUser, document: Document) -> Reason:
-    found = explain_collection(user, document.collection)
+def explain_document_access(user: AnyUser, document: Document) -> AccessReason:
+    found = explain_collection_access(user, document.collection)
     is_seen = Document.objects.readable_by(user).filter(pk=document.pk).exists()
     remark = found.remark
     if document.status != Document.Status.READY and not document.chunk_count:
         remark = _("Searches do not find it yet: it is %s.") % document.get_status_display()
     key = settings.DOCUMENT_GROUPS_KEY
     if not found.is_seen or is_superuser(user) or key not in document.metadata:
-        return Reason(is_seen, found.rule, remark)
+        return AccessReason(is_seen, found.rule, remark)
     named = document.metadata[key]
     listed = named if isinstance(named, list) else [named]
     names = [name for name in listed if isinstance(name, str)]
@@ -100,13 +100,13 @@ def explain_document(user: AnyUser, document: Document) -> Reason:
         rule = _("Its metadata limit it to the groups %s, and the account is in none of them.") % ", ".join(
             name.removeprefix(MAIL) for name in names
         )
-    return Reason(is_seen, f"{rule} {explain_source(document)}".rstrip(), remark)
+    return AccessReason(is_seen, f"{rule} {explain_source_readers(document)}".rstrip(), remark)
 
 
 _MOST_NAMED = 20
 
 
-def explain_source(document: Document) -> str:
+def explain_source_readers(document: Document) -> str:
     """Return a sentence on the readers that the source sets for a document; empty if it sets none."""
     key = settings.DOCUMENT_GROUPS_KEY
     top = document

@@ -53,7 +53,7 @@ def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> Sear
     the same message for a missing and an unreadable collection.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
-    return replace(filters, readers=find_readers(filters.collections, user))
+    return replace(filters, readers=find_limiting_rights(filters.collections, user))
 
 
 def build_unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
@@ -87,7 +87,7 @@ def hash_restrictions(collections: Iterable[int], readers: Sequence[ReaderRights
     return hashlib.sha256(repr((readers, narrowed)).encode()).hexdigest()
 
 
-def find_readers(collections: Iterable[int], user: AnyUser) -> tuple[ReaderRights, ...]:
+def find_limiting_rights(collections: Iterable[int], user: AnyUser) -> tuple[ReaderRights, ...]:
     """Return the rights of ``user`` that limit a search of these collections, as a tuple.
 
     The tuple is empty if ``user`` may read all documents of these collections.

@@ -23,19 +23,19 @@ LARGEST_BLOCK_TOKENS = 1_500
 LARGEST_SECTION_TOKENS = 700
 
 
-def get_place(passage: Passage) -> Place:
+def get_passage_place(passage: Passage) -> Place:
     return passage.document_id, passage.ordinal
 
 
-class _Surroundings:
+class _SurroundingPassages:
     def __init__(self, load_neighbours: LoadNeighbours) -> None:
         self._load_neighbours = load_neighbours
         self._known: dict[Place, Passage] = {}
 
     def load(self, hits: Sequence[Passage], needs: Iterable[_Need], expand: int) -> None:
-        self._known.update((get_place(passage), passage) for passage in hits)
+        self._known.update((get_passage_place(passage), passage) for passage in hits)
         wanted = [*((hit, hit.start, hit.end) for hit in hits if expand), *needs]
-        if stretches := [(*get_place(passage), start, end) for passage, start, end in wanted]:
+        if stretches := [(*get_passage_place(passage), start, end) for passage, start, end in wanted]:
             self._known.update(self._load_neighbours(stretches, expand))
 
     def get(self, place: Place) -> Passage | None:
@@ -68,7 +68,7 @@ def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
     ]
 
 
-def _find_cut_sections(passage: Passage) -> list[tuple[int, int]]:
+def _find_partial_sections(passage: Passage) -> list[tuple[int, int]]:
     sections = {
         (block.start if block.heading_start is None else block.heading_start, block.section_end)
         for block in passage.blocks
@@ -115,8 +115,8 @@ def assemble_context(
     for hit in hits:
         first_of.setdefault(hit.passage.content_hash, hit)
     unique = list(first_of.values())
-    chosen = _Chosen(budget_tokens, blocks)
-    surroundings = _Surroundings(load_neighbours)
+    chosen = _ChosenPassages(budget_tokens, blocks)
+    surroundings = _SurroundingPassages(load_neighbours)
     likely = [hit.passage for hit in unique[:blocks]] if expand else []
     needs = [_find_needed_ranges(passage, number < _WHOLE_SECTIONS) for number, passage in enumerate(likely)]
     surroundings.load(likely, [need for found in needs for need in found], expand)
@@ -125,13 +125,15 @@ def assemble_context(
         if number + 1 == min(len(unique), _WHOLE_SECTIONS):
             # The rest of the best hits' blocks may use half of the budget, so that other hits fit too.
             for found in needs[:_WHOLE_SECTIONS]:
-                chosen.complete_blocks(found, surroundings, budget_tokens // 2)
+                chosen.add_rest_of_blocks(found, surroundings, budget_tokens // 2)
     for found in needs:
-        chosen.complete_blocks(found, surroundings, budget_tokens)
+        chosen.add_rest_of_blocks(found, surroundings, budget_tokens)
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
     chosen.complete_neighbours(surroundings)
-    ordered = _order_blocks([_build_block(run, chosen.score_of) for run in _group_runs(chosen.passages.values())])
+    ordered = _order_blocks(
+        [_build_context_block(run, chosen.score_of) for run in _group_runs(chosen.passages.values())]
+    )
     characters = sum(len(passage.content) for passage in chosen.passages.values())
     return AssembledContext(
         blocks=tuple(ordered),
@@ -153,7 +155,7 @@ def assemble_context(
 def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
     """Join adjacent passages to blocks, in reading order. Every block has the score 0."""
     runs = _group_runs(passages)
-    return [_build_block(run, {get_place(passage): 0.0 for passage in run}) for run in runs]
+    return [_build_context_block(run, {get_passage_place(passage): 0.0 for passage in run}) for run in runs]
 
 
 FOLLOWING_CHARACTERS = 900
@@ -161,17 +163,17 @@ FOLLOWING_CHARACTERS = 900
 
 def build_result_blocks(hits: Sequence[Hit], context: AssembledContext) -> tuple[ContextBlock, ...]:
     """Return one block for each hit in the context, best first. Hits with equal content share one block."""
-    run_of = {get_place(passage): block.passages for block in context.blocks for passage in block.passages}
+    run_of = {get_passage_place(passage): block.passages for block in context.blocks for passage in block.passages}
     found: dict[str, ContextBlock] = {}
     for hit in hits:
         passage = hit.passage
-        run = run_of.get(get_place(passage))
+        run = run_of.get(get_passage_place(passage))
         if run is not None and passage.content_hash not in found:
             needs = _find_needed_ranges(passage, whole_sections=True)
             start = min([passage.start, *(start for _passage, start, _end in needs)])
             end = max([passage.end + FOLLOWING_CHARACTERS, *(end for _passage, _start, end in needs)])
             around = [each for each in run if each.end > start and each.start < end]
-            found[passage.content_hash] = _build_block(around, {get_place(passage): hit.score})
+            found[passage.content_hash] = _build_context_block(around, {get_passage_place(passage): hit.score})
     return tuple(found.values())
 
 
@@ -181,11 +183,11 @@ _Need = tuple[Passage, int, int]
 def _find_needed_ranges(passage: Passage, whole_sections: bool) -> list[_Need]:
     ranges = _find_cut_blocks(passage)
     if whole_sections:
-        ranges += _find_cut_sections(passage)
+        ranges += _find_partial_sections(passage)
     return [(passage, start, end) for start, end in ranges]
 
 
-class _Chosen:
+class _ChosenPassages:
     def __init__(self, budget_tokens: int, blocks: int) -> None:
         self.passages: dict[Place, Passage] = {}
         self.score_of: dict[Place, float] = {}
@@ -194,7 +196,7 @@ class _Chosen:
         self._tokens = 0
 
     def add_hit(self, hit: Hit) -> None:
-        place = get_place(hit.passage)
+        place = get_passage_place(hit.passage)
         if len(self.score_of) < self._blocks and (
             not self.passages or place in self.passages or self._add([hit.passage], self._budget_tokens)
         ):
@@ -203,13 +205,15 @@ class _Chosen:
                 self._tokens += hit.passage.token_count
             self.score_of[place] = hit.score
 
-    def complete_blocks(self, needs: Sequence[_Need], surroundings: _Surroundings, budget_tokens: int) -> None:
+    def add_rest_of_blocks(
+        self, needs: Sequence[_Need], surroundings: _SurroundingPassages, budget_tokens: int
+    ) -> None:
         for passage, start, end in needs:
-            if get_place(passage) in self.score_of:
+            if get_passage_place(passage) in self.score_of:
                 self._add(surroundings.find_rest(passage, start, end), budget_tokens)
 
-    def add_neighbours(self, passage: Passage, surroundings: _Surroundings, expand: int) -> None:
-        document, ordinal = get_place(passage)
+    def add_neighbours(self, passage: Passage, surroundings: _SurroundingPassages, expand: int) -> None:
+        document, ordinal = get_passage_place(passage)
         if (document, ordinal) not in self.score_of:
             return
         sides = {-1: True, 1: True}
@@ -220,7 +224,7 @@ class _Chosen:
                 is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
                 sides[side] = place in self.passages or is_added
 
-    def complete_neighbours(self, surroundings: _Surroundings) -> None:
+    def complete_neighbours(self, surroundings: _SurroundingPassages) -> None:
         """Add the rest of each block, such as a table, of which a passage next to a hit contains only a part."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needed_ranges(passage, whole_sections=False)]
@@ -230,7 +234,11 @@ class _Chosen:
                 self._add(surroundings.find_rest(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
-        new = {get_place(passage): passage for passage in passages if get_place(passage) not in self.passages}
+        new = {
+            get_passage_place(passage): passage
+            for passage in passages
+            if get_passage_place(passage) not in self.passages
+        }
         tokens = sum(passage.token_count for passage in new.values())
         if self._tokens + tokens > budget_tokens:
             return False
@@ -257,7 +265,7 @@ def _group_runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
+def _build_context_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> ContextBlock:
     start, end = run[0].start, run[0].end
     content = run[0].content
     tokens = float(run[0].token_count)
@@ -270,15 +278,15 @@ def _build_block(run: Sequence[Passage], score_of: Mapping[Place, float]) -> Con
         content += gap + fresh
         tokens += passage.token_count * len(fresh) / max(1, len(passage.content))
         end = passage.end
-    hits = [passage for passage in run if get_place(passage) in score_of]
-    best = max(hits, key=lambda passage: (score_of[get_place(passage)], -passage.ordinal))
+    hits = [passage for passage in run if get_passage_place(passage) in score_of]
+    best = max(hits, key=lambda passage: (score_of[get_passage_place(passage)], -passage.ordinal))
     return ContextBlock(
         best=best,
         passages=tuple(run),
         content=content,
         start=start,
         end=end,
-        score=score_of[get_place(best)],
+        score=score_of[get_passage_place(best)],
         tokens=round(tokens),
         blocks=_merge_blocks(passage.blocks for passage in run),
     )

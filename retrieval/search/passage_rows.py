@@ -14,7 +14,7 @@ from retrieval.documents.formats import get_page_unit
 from retrieval.index.active_embedder import encode_query
 from retrieval.index.closeness import find_current_calibration
 from retrieval.models import Chunk
-from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_place
+from retrieval.search.assembly import FARTHEST_PLACES, Place, Stretch, get_passage_place
 from retrieval.text.block import read_stored_blocks
 from retrieval.text.questions import LEAST_LIKENESS, have_same_kind_and_codes, normalize_question
 from retrieval.types import Passage, StoredChunk
@@ -170,7 +170,7 @@ def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Pa
         'OR (chunk.start < wanted.past AND chunk."end" > wanted.first))',
         [list(column) for column in zip(*stretches, strict=True)],
     )
-    return {get_place(passage): passage for passage in map(_build_passage, rows)}
+    return {get_passage_place(passage): passage for passage in map(_build_passage, rows)}
 
 
 def _build_passage(row: Sequence[Any]) -> Passage:

@@ -20,11 +20,11 @@ from django.utils.translation import gettext as _
 from core import database
 from core.exceptions import RagsiteError
 from core.metrics import start_at_zero
-from core.read_once import cache_reads
-from core.tracing import annotate, span
+from core.read_once import cache_reads_in_block
+from core.tracing import annotate_span, span
 from retrieval import backends
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
-from retrieval.index.active_embedder import begin_encoding, has_passages_without_vectors
+from retrieval.index.active_embedder import begin_encoding_query, has_passages_without_vectors
 from retrieval.index.closeness import find_current_calibration
 from retrieval.index.term_statistics import prefetch_terms
 from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
@@ -32,11 +32,11 @@ from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
-from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_switch
+from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_setting
 from retrieval.search.ranking.fusion import apply_boosts, fuse_rankings, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
-from retrieval.search.ranking.preferences import Strengths, put_own_language_first
+from retrieval.search.ranking.preferences import StrengthMeasure, put_own_language_first
 from retrieval.search.ranking.reranking import rerank_in_time
 from retrieval.search.ranking.retrievers import (
     CandidateData,
@@ -49,13 +49,13 @@ from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
 from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
 from retrieval.search.understanding.named_subject import add_identifier_from_history
-from retrieval.search.understanding.named_things import find_codes, find_named_collections, find_section
+from retrieval.search.understanding.named_things import find_alphanumeric_codes, find_named_collections, find_section
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
 from retrieval.types import (
     Candidate,
-    Classification,
     MetadataBoost,
+    QueryClassification,
     Ranking,
     Reformulation,
     RetrieverWeights,
@@ -116,7 +116,7 @@ class _Question:
     joined: str
     history: Sequence[Turn]
     reformulation: Reformulation | None
-    classification: Classification
+    classification: QueryClassification
     named_collections: tuple[str, ...] = ()
     section: tuple[str, str] | None = None
     codes: frozenset[str] = frozenset()
@@ -130,7 +130,7 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _QuestionResults:
     """The results of both retrievers for one question.
 
     Each list in ``lists`` has the candidates of one search, best first. ``tried`` is as in `search`.
@@ -140,7 +140,7 @@ class _Found:
     asked: Sequence[Sequence[RetrieverResult]]
     searches: Sequence[_Search]
     lists: Sequence[list[Candidate]]
-    strengths: Strengths | None
+    strengths: StrengthMeasure | None
     tried: TriedQuestions
 
     @property
@@ -154,7 +154,7 @@ class _Found:
 
 
 @span("search")
-@cache_reads()
+@cache_reads_in_block()
 def search(
     question: str,
     filters: SearchFilters,
@@ -186,7 +186,7 @@ def search(
         used = NamedProfile("", used)
     tuned = _choose_settings(used.settings, method, reranker)
     understood = _prepare_question(question, filters, tuned, history, watch)
-    plan = apply_hybrid_switch(
+    plan = apply_hybrid_setting(
         build_plan(
             tuned,
             understood.classification.query_class,
@@ -201,7 +201,7 @@ def search(
 
 
 def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, reranker: str | None) -> ProfileSettings:
-    tuned = _use_embedder_weights(profile) if method is None else profile.as_published(method)
+    tuned = _use_embedder_weights(profile) if method is None else profile.use_published_values(method)
     return tuned if reranker is None else replace(tuned, reranker=reranker)
 
 
@@ -228,7 +228,7 @@ def _prepare_question(
     # Vectors are computed in the background during the database queries.
     if tuned.method is not SearchMethod.LEXICAL:
         for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
-            begin_encoding(searched)
+            begin_encoding_query(searched)
     try:
         prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
@@ -250,13 +250,13 @@ def _prepare_question(
         classification=classify_question(text),
         named_collections=find_named_collections(text, filters.collections) if len(filters.collections) > 1 else (),
         section=section,
-        codes=find_codes(text) - {section and section[1]},
+        codes=find_alphanumeric_codes(text) - {section and section[1]},
     )
 
 
 def _retrieve_and_fuse(
     question: _Question, filters: SearchFilters, plan: SearchPlan, watch: Stopwatch, tried: TriedQuestions
-) -> _Found:
+) -> _QuestionResults:
     """Return the candidates for the question, and for the question together with earlier questions.
 
     The second search is omitted if ``joined`` is empty, and its candidates are dropped if the question begins a new
@@ -268,17 +268,21 @@ def _retrieve_and_fuse(
         # Chunks in ``tried`` must pass the filters too.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
-    searches = _select_answered_searches(question.texts, asked, load_candidate_data(asked, plan, tried))
+    searches = _build_answered_searches(question.texts, asked, load_candidate_data(asked, plan, tried))
     watch.record_stage("scores")
-    lists = _fuse_each(searches, plan, tried)
-    strengths = _make_strengths(question.text, searches[0], lists) if question.reformulation is not None else None
+    lists = _fuse_each_search(searches, plan, tried)
+    strengths = (
+        _build_strength_measure(question.text, searches[0], lists) if question.reformulation is not None else None
+    )
     if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
         question, searches = question.drop_history(), [replace(searches[0], weight=1.0)]
-        lists = _fuse_each(searches, plan, tried)
-    return _Found(question, asked, searches, lists, strengths, tried)
+        lists = _fuse_each_search(searches, plan, tried)
+    return _QuestionResults(question, asked, searches, lists, strengths, tried)
 
 
-def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
+def _rank(
+    found: _QuestionResults, plan: SearchPlan, watch: Stopwatch
+) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
@@ -294,12 +298,12 @@ def _rank(found: _Found, plan: SearchPlan, watch: Stopwatch) -> tuple[tuple[Cand
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
-    return _rank_or_drop(ordered, plan, found.candidate_data, terms), rerank_trace
+    return _rank_or_drop_candidates(ordered, plan, found.candidate_data, terms), rerank_trace
 
 
 def _build_result(
     profile: str,
-    found: _Found,
+    found: _QuestionResults,
     plan: SearchPlan,
     candidates: tuple[Candidate, ...],
     rerank_trace: RerankTrace | None,
@@ -334,7 +338,7 @@ def _build_result(
         joined_query=question.joined,
         named_collections=question.named_collections,
     )
-    annotate(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
+    annotate_span(method=trace.search_method, profile=trace.profile, query_class=str(trace.query_class), hits=len(hits))
     SEARCH_SECONDS.labels(method=trace.search_method).observe(watch.milliseconds["total"] / 1000)
     return SearchResult(hits, trace)
 
@@ -350,15 +354,15 @@ def _use_embedder_weights(tuned: ProfileSettings) -> ProfileSettings:
     return tuned if share is None else replace(tuned, weights=RetrieverWeights(share, 1 - share))
 
 
-def _build_location_boosts(named: Sequence[str], before: Turn | None) -> list[MetadataBoost]:
-    boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named]
-    if before is not None:
-        boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in before.collections]
-        boosts += [MetadataBoost("document", document, SAME_DOCUMENT) for document in before.documents]
+def _build_location_boosts(named_collections: Sequence[str], previous_turn: Turn | None) -> list[MetadataBoost]:
+    boosts = [MetadataBoost("collection", slug, NAMED_COLLECTION) for slug in named_collections]
+    if previous_turn is not None:
+        boosts += [MetadataBoost("collection", slug, SAME_COLLECTION) for slug in previous_turn.collections]
+        boosts += [MetadataBoost("document", document, SAME_DOCUMENT) for document in previous_turn.documents]
     return boosts
 
 
-def _select_answered_searches(
+def _build_answered_searches(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
 ) -> list[_Search]:
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
@@ -375,7 +379,7 @@ def _select_answered_searches(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
-def _fuse_each(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[int]) -> list[list[Candidate]]:
+def _fuse_each_search(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[int]) -> list[list[Candidate]]:
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
@@ -389,12 +393,14 @@ def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]
     return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
 
 
-def _make_strengths(question: str, search: _Search, lists: Sequence[Sequence[Candidate]]) -> Strengths | None:
+def _build_strength_measure(
+    question: str, search: _Search, lists: Sequence[Sequence[Candidate]]
+) -> StrengthMeasure | None:
     calibration = find_current_calibration()
     if calibration is None or not lists[0]:
         return None
     known = search.known
-    return Strengths(calibration, identify_language(question), known.word_shares, known.languages)
+    return StrengthMeasure(calibration, identify_language(question), known.word_shares, known.languages)
 
 
 def _rank_candidates(
@@ -430,7 +436,7 @@ def _rank_candidates(
         wordings = {parse_question(each.query).text: each.weight for each in searches}
         with span("search.rerank", reranker=tuned.reranker):
             fused, rerank_trace = rerank_in_time(wordings, fused, tuned)
-            annotate(status=rerank_trace.status.value)
+            annotate_span(status=rerank_trace.status.value)
         watch.record_stage("rerank")
     return fused, rerank_trace
 
@@ -453,7 +459,7 @@ def _load_hits(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
     return tuple(Hit(rank, passages[each.chunk_id], each) for rank, each in enumerate(present, start=1))
 
 
-def _rank_or_drop(
+def _rank_or_drop_candidates(
     fused: Sequence[Candidate], plan: SearchPlan, known: Sequence[CandidateData], terms: Mapping[int, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
     threshold = plan.settings.score_threshold

@@ -44,7 +44,7 @@ def show_table(
 ) -> ShownTable | None:
     """Return the table that the question is most likely about; None if no table is likely enough."""
     weighed = [
-        (_weigh_hit_rank(known, passages) + score_named_words(question, known), -place, known)
+        (_score_by_passage_rank(known, passages) + score_named_words(question, known), -place, known)
         for place, known in enumerate(candidates)
     ]
     weight, _, known = max(weighed, key=lambda each: each[:2], default=(0.0, 0, None))
@@ -55,11 +55,11 @@ def show_table(
         return None
     near_rows = _find_rows_of_hits(table, known, passages)
     return _load_shown_table(
-        choose_table_part(question, known, make_nearness(known), near_rows), known, table, language
+        choose_table_part(question, known, bind_nearness_to_table(known), near_rows), known, table, language
     )
 
 
-def _weigh_hit_rank(known: LoadedTable, passages: Sequence[Passage]) -> float:
+def _score_by_passage_rank(known: LoadedTable, passages: Sequence[Passage]) -> float:
     return next((2 / rank for rank, passage in enumerate(passages, start=1) if known.overlaps(passage)), 0.0)
 
 
@@ -74,7 +74,7 @@ def _find_rows_of_hits(table: Table, known: LoadedTable, passages: Sequence[Pass
     ]
 
 
-def make_nearness(table: LoadedTable) -> Nearness:
+def bind_nearness_to_table(table: LoadedTable) -> Nearness:
     return partial(_measure_nearness, table)
 
 

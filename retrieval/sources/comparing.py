@@ -26,7 +26,7 @@ from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.options import is_included, lock_metadata
+from retrieval.sources.options import is_included, lock_source_metadata
 from retrieval.sources.protocol import (
     AddressRefused,
     Connector,
@@ -73,7 +73,7 @@ class Tally:
         if named is not None and len(named) < MOST_NAMED:
             named.append([name, error[:500]] if kind in ("failures", "left_out") else name)
 
-    def numbers(self) -> dict[str, int]:
+    def get_outcome_counts(self) -> dict[str, int]:
         return {outcome.value: self.counts[outcome] for outcome in _COUNTED}
 
 
@@ -104,7 +104,7 @@ def _needs_consent(gone: int, total: int) -> bool:
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
-def check_content(data: bytes, name: str) -> None:
+def check_item_content(data: bytes, name: str) -> None:
     if not data:
         raise ItemRejected(_t("%s is empty.") % name)
     try:
@@ -133,7 +133,7 @@ SILENT_ITEMS = 3
 _LONGEST_NAME = 1000
 
 
-class Comparison:
+class SourceComparison:
     def __init__(self, run: SourceRun) -> None:
         self._run, self._source = run, run.source
         self._is_real = not run.is_preview
@@ -166,19 +166,19 @@ class Comparison:
             self._store_notes(connector)
         self._store_progress(connector)
         if connector.lists_everything:
-            self._remove_gone(connector)
+            self._remove_gone_items(connector)
         self._end_run(connector)
 
     def _store_notes(self, connector: Connector) -> None:
         about_readers = self._readers.list_notes() if self._readers is not None else []
         told: dict[str, list[Any]] = {
-            "notes": connector.notes,
+            "notes": connector.run_notes,
             "samples": connector.samples,
             "about_readers": about_readers,
         }
         if told := {name: lines for name, lines in told.items() if lines}:
             self._tally.details |= told
-            self._run.write(details=self._tally.details)
+            self._run.write_under_lease(details=self._tally.details)
 
     def _list_items(self, connector: Connector) -> deque[RemoteItem]:
         """Return the complete list of the source's items.
@@ -235,7 +235,7 @@ class Comparison:
             # because the next run will not list it. Reading counts it again, so the first count is subtracted.
             self._tally.counts[item.outcome] -= 1
         if self._readers is not None:
-            self._update_readers(self._readers, found, item)
+            self._update_document_readers(self._readers, found, item)
         # If its document was deleted, the item is read again.
         has_all = item is not None and (item.name in self._documents or item.outcome == Outcome.PASSED)
         is_same = item is not None and found.fingerprint and item.fingerprint == found.fingerprint
@@ -273,21 +273,21 @@ class Comparison:
             self._record_failure(found, item, str(error))
         return _read_links(item) if item is not None and found.key in self._present else ()
 
-    def _update_readers(self, taken: ReadersBySource, found: RemoteItem, item: SourceItem | None) -> None:
+    def _update_document_readers(self, taken: ReadersBySource, found: RemoteItem, item: SourceItem | None) -> None:
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
             taken.count_expected_changes(item, readers)
         elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
             try:
                 with transaction.atomic():
-                    of_source = lock_metadata(self._source)
+                    of_source = lock_source_metadata(self._source)
                     with lock_for_change(self._source.collection_id):
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
                         if document is not None:
                             taken.change_readers(item, document, of_source, readers)
                             item.save(update_fields=["readers", "own_groups"])
-                            self._run.write(details=self._tally.details)
+                            self._run.write_under_lease(details=self._tally.details)
                             self._has_read = True
             except DocumentRejected as error:
                 raise SourceRefused(str(error)) from error
@@ -308,7 +308,7 @@ class Comparison:
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
             item.name = item.name if had_document else self._choose_name(found, fetched)
-            check_content(data, item.name)
+            check_item_content(data, item.name)
         if self._is_real:
             with transaction.atomic():
                 self._run.lock()
@@ -327,9 +327,11 @@ class Comparison:
                     if fetched.metadata is not None and not is_new:
                         self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
-                        readers, of_source = self._wanted_readers[found.key], lock_metadata(self._source)
-                        self._readers.set_first_readers(item, submission.document, of_source, readers, fetched.metadata)
-                        self._run.write(details=self._tally.details)
+                        readers, of_source = self._wanted_readers[found.key], lock_source_metadata(self._source)
+                        self._readers.set_readers_of_read_item(
+                            item, submission.document, of_source, readers, fetched.metadata
+                        )
+                        self._run.write_under_lease(details=self._tally.details)
                 # If the fingerprint were stored before `submit`, the next run would skip a file that `submit` refused.
                 item.fingerprint, item.validators = found.fingerprint, dict(fetched.validators)
                 item.content_hash, item.links = (
@@ -349,7 +351,7 @@ class Comparison:
         document.copy_metadata_to_members()
 
     def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
-        merged = {**own, **(told or {}), **lock_metadata(self._source)}
+        merged = {**own, **(told or {}), **lock_source_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
     def _choose_name(self, found: RemoteItem, fetched: FetchedItem) -> str:
@@ -392,7 +394,7 @@ class Comparison:
 
     def _store_progress(self, connector: Connector) -> None:
         with transaction.atomic():
-            if not self._run.write(**self._tally.numbers()):
+            if not self._run.write_under_lease(**self._tally.get_outcome_counts()):
                 raise LeaseLost(f"{self._run.job_name} is no longer leased to this process.")
             kept = SourceItem.objects.filter(pk__in=self._kept)
             kept.update(seen_by_run=self._run.pk, is_held=False)
@@ -407,12 +409,12 @@ class Comparison:
             self._run.lock()
             if self._is_real:
                 connector.store_progress(self._saved, is_all=not self._has_failed)
-            self._run.write(
+            self._run.write_under_lease(
                 kept_back=self._tally.counts["held"],
                 removed=self._tally.counts["removed"],
                 kept=self._tally.counts["kept"],
                 details=self._tally.details,
-                **self._tally.numbers(),
+                **self._tally.get_outcome_counts(),
             )
             if connector.broke_off is None:
                 self._run.end(SourceRun.Status.DONE)
@@ -426,10 +428,10 @@ class Comparison:
         has_listed_all = connector.broke_off is None
         return has_listed_all and (item.is_held or connector.is_deletion(item.key, item.seen_by_run or 0))
 
-    def _remove_gone(self, connector: Connector) -> None:
+    def _remove_gone_items(self, connector: Connector) -> None:
         gone = [item for item in self._items.values() if self._is_gone(connector, item)]
         if self._source.keeps_missing:
-            gone = self._keep_documents(gone)
+            gone = self._keep_documents_of_gone_items(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
         is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
@@ -442,7 +444,7 @@ class Comparison:
             if self._is_real and item.pk not in held:
                 self._remove(item)
 
-    def _keep_documents(self, gone: list[SourceItem]) -> list[SourceItem]:
+    def _keep_documents_of_gone_items(self, gone: list[SourceItem]) -> list[SourceItem]:
         """Keep the documents of the items ``gone``, and return the items without a document."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
@@ -456,7 +458,7 @@ class Comparison:
             self._run.lock()
             for document in self._source.own_documents.filter(source=item.name):
                 document.delete()
-                self._run.write(removed=F("removed") + 1, details=self._tally.details)
+                self._run.write_under_lease(removed=F("removed") + 1, details=self._tally.details)
             item.delete()
 
 

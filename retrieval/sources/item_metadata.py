@@ -21,7 +21,7 @@ def combine_metadata(
     list admits all.
     """
     key = settings.DOCUMENT_GROUPS_KEY
-    admitted = [list_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
+    admitted = [collect_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
     if readers is not None:
         admitted.append(set(readers))
     combined = {**own, **of_source}
@@ -37,7 +37,7 @@ def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> 
     return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
 
-def list_names(value: object) -> set[str]:
+def collect_names(value: object) -> set[str]:
     names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return {name for name in names if isinstance(name, str)}
 
@@ -62,7 +62,7 @@ def combine_pushed_metadata(item: PushedItem, of_source: Mapping[str, object]) -
     return combine_metadata(item.metadata, of_source, item.readers)
 
 
-def forget_readers(source: Source) -> None:
+def remove_imported_readers(source: Source) -> None:
     """Remove the readers that were imported from the source. Only the source's metadata then limit its documents."""
     for item in source.items.filter(readers__isnull=False):
         item.readers = None

@@ -287,10 +287,10 @@ class HttpConnector(Connector):
         self._client.__exit__(*error)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
-        return read_fetched(self._client.get(item.url, headers=validators), item.name)
+        return read_fetched_item(self._client.get(item.url, headers=validators), item.name)
 
 
-def read_fetched(response: Response, name: str) -> FetchedItem | None:
+def read_fetched_item(response: Response, name: str) -> FetchedItem | None:
     """Return the content of the response; None if the item is unchanged.
 
     Raises: the exceptions of :func:`check_item_response`.

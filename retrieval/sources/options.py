@@ -20,7 +20,7 @@ from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_for_change
 from retrieval.documents.formats import is_leftover_file
 from retrieval.models import Source
-from retrieval.sources.item_metadata import forget_readers, update_metadata_of_items
+from retrieval.sources.item_metadata import remove_imported_readers, update_metadata_of_items
 from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 
@@ -39,7 +39,7 @@ class LinesField(forms.CharField):
             super().run_validators(line)
 
 
-def check_server(server: str) -> None:
+def check_server_address(server: str) -> None:
     """Raise ValidationError if the server is in the site's own network, and no setting allows this address."""
     try:
         resolve_host(urlsplit(server).hostname or server, 443)
@@ -63,7 +63,7 @@ class AddressField(forms.URLField):
     widget = AddressInput
 
     def __init__(self, *, is_asked: bool = True, **kwargs: Any) -> None:
-        validators = [check_server] if is_asked else []
+        validators = [check_server_address] if is_asked else []
         super().__init__(assume_scheme="https", max_length=1000, validators=validators, **kwargs)
 
     def clean(self, value: Any) -> str:
@@ -94,7 +94,7 @@ def warn_about_removed_secret(request: HttpRequest, row: SecretHolder) -> None:
         messages.warning(request, _t("The server changed, so the stored secret was removed. Enter it again."))
 
 
-class Options(forms.Form):
+class SourceOptionsForm(forms.Form):
     include = LinesField(
         label=_("Only"), required=False, help_text=_("Patterns such as guides/* or *.pdf, one per line. Empty: all.")
     )
@@ -126,11 +126,11 @@ def store_options(source: Source, form: type[forms.Form], options: Mapping[str, 
     given = {name: options[name] for name in names if options.get(name)}
     source.options = {name: value for name, value in options.items() if name not in names}
     if given:
-        others = _read_other_secrets(source) if len(names) > 1 else {}
-        source.give_secret(json.dumps({**others, **given}))
+        others = _read_stored_secrets(source) if len(names) > 1 else {}
+        source.set_secret(json.dumps({**others, **given}))
 
 
-def _read_other_secrets(source: Source) -> dict[str, str]:
+def _read_stored_secrets(source: Source) -> dict[str, str]:
     stored = Source.objects.filter(pk=source.pk).first()
     if stored is None or stored.secret_destination != source.secret_destination:
         return {}
@@ -184,7 +184,7 @@ def save_source(source: Source) -> None:
     """
     with transaction.atomic():
         is_new = source.pk is None
-        before = lock_metadata(source)
+        before = lock_source_metadata(source)
         source.save()
         has_readers = (
             not is_new and not source.has_readers_by_source and source.items.filter(readers__isnull=False).exists()
@@ -196,10 +196,10 @@ def save_source(source: Source) -> None:
                 cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
                 update_metadata_of_items(source, before)
             if has_readers:
-                forget_readers(source)
+                remove_imported_readers(source)
 
 
-def lock_metadata(source: Source) -> dict[str, object]:
+def lock_source_metadata(source: Source) -> dict[str, object]:
     """Return the source's metadata, and lock its row, so that no run uses outdated metadata."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     return rows.values_list("metadata", flat=True).first() or {}

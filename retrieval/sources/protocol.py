@@ -104,7 +104,7 @@ class FetchedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class SetupObstacle:
     """A reason why a kind of source cannot be used now; if ``is_partial``, some sources still work.
 
     ``sentence`` is for a curator. ``setting`` is the setting that the administrator must change, or empty.
@@ -154,16 +154,16 @@ class Connector:
         return cls.form
 
     @property
-    def notes(self) -> list[str]:
+    def run_notes(self) -> list[str]:
         return []
 
     @classmethod
-    def find_obstacles(cls) -> list[Obstacle]:
+    def find_setup_obstacles(cls) -> list[SetupObstacle]:
         """Return what prevents this site from using this kind of source, fully or partly; empty if nothing does."""
         if not cls.has_address or settings.SOURCE_PRIVATE_HOSTS:
             return []
         said = _t("Addresses inside your network need a setting. Ask an administrator of the server to allow them.")
-        return [Obstacle(said, "SOURCE_PRIVATE_HOSTS", is_partial=True)]
+        return [SetupObstacle(said, "SOURCE_PRIVATE_HOSTS", is_partial=True)]
 
     def __enter__(self) -> Self:
         return self

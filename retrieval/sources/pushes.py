@@ -54,7 +54,7 @@ class SourceGone(RagsiteError):
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class PushedDocument:
     """A document that a program sent. A field that is None does not change the stored value.
 
     ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the groups of
@@ -87,7 +87,7 @@ def read_file(upload: UploadedFile[Any]) -> tuple[bytes, str]:
     return read_upload(upload, name), PurePosixPath(name).suffix[:_LONGEST_EXTENSION]
 
 
-def put_document(source: Source, user: AnyUser, push: Push) -> PushedItem:
+def put_document(source: Source, user: AnyUser, push: PushedDocument) -> PushedItem:
     """Add or replace the document, and queue it for reading if it has changed. Return its item, with the document.
 
     Raises: DocumentRejected, PushOutdated, PushBusy, PushForbidden, SourceGone, DiskFull.
@@ -177,7 +177,7 @@ def _check_time(item: PushedItem, changed_at: datetime | None) -> None:
         )
 
 
-def _describe(item: PushedItem, push: Push, content_hash: str) -> None:
+def _describe(item: PushedItem, push: PushedDocument, content_hash: str) -> None:
     item.content_hash = content_hash
     item.title = push.title or item.title
     item.url = push.url or item.url
@@ -203,7 +203,7 @@ def _record(item: PushedItem, result: str, user: AnyUser, changed_at: datetime |
     return item
 
 
-def _choose_name(source: Source, push: Push, document: Document | None) -> str:
+def _choose_name(source: Source, push: PushedDocument, document: Document | None) -> str:
     signs = (" " if unicodedata.category(sign).startswith("C") else sign for sign in push.external_id)
     name = "".join(signs).strip(" /") or "document"
     if not name.lower().endswith(push.extension.lower()):
@@ -216,7 +216,7 @@ def _choose_name(source: Source, push: Push, document: Document | None) -> str:
     return name
 
 
-def _update_description(document: Document, push: Push, metadata: dict[str, object] | None) -> None:
+def _update_description(document: Document, push: PushedDocument, metadata: dict[str, object] | None) -> None:
     document.title, document.url = push.title or document.title, push.url or document.url
     document.metadata = document.metadata if metadata is None else metadata
     requeue_document(document)

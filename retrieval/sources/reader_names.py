@@ -41,11 +41,11 @@ class NamesField(LinesField):
             if there in names:
                 raise ValidationError(_t("“%s” has two lines: a name there has one name here.") % there[:100])
             names.add(there)
-            _check_local_name(here)
+            _check_name_on_site(here)
         return lines
 
 
-def _check_local_name(here: str) -> None:
+def _check_name_on_site(here: str) -> None:
     if here.startswith(MAIL):
         raise ValidationError(_t("Write the address of “%s” without “mail:”.") % here[:100])
     if "@" in here:
@@ -79,7 +79,7 @@ class ReadersBySourceForm(forms.Form):
     )
 
 
-class NameTable:
+class ReaderNameTable:
     """Translates names of readers in a source to names on this site. ``unmatched`` are names without a translation."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:

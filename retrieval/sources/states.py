@@ -100,6 +100,6 @@ def _show_time(moment: datetime | None) -> str:
     return date_format(localtime(moment or now()), "TIME_FORMAT")
 
 
-def count_states() -> dict[str, int]:
+def count_sources_by_state() -> dict[str, int]:
     states = [status.state for status in find_source_statuses(Source.objects.all()).values()]
     return {state.value: states.count(state) for state in SourceState}

@@ -19,9 +19,9 @@ from core.jobs import acquire_lease, heartbeat
 from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
-from retrieval.sources.comparing import Comparison
+from retrieval.sources.comparing import SourceComparison
 from retrieval.sources.kinds import KINDS
-from retrieval.sources.options import lock_metadata, read_all_options
+from retrieval.sources.options import lock_source_metadata, read_all_options
 from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsUp
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
 
-def sync(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
+def attempt_run(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once, and return it; None if another worker has it, or it must wait.
 
     The run waits while AT_ONCE others are active, if ``takes_turns`` is set. Errors are stored in the run's row, with
@@ -92,7 +92,7 @@ def _attempt_run(run: SourceRun) -> None:
         raise SourceRefused(reason)
     with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
-        Comparison(run).compare_and_store(connector)
+        SourceComparison(run).compare_and_store(connector)
 
 
 class RunRefused(RagsiteError):
@@ -119,7 +119,7 @@ def request_run(
     return run
 
 
-def request_logged_run(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
+def request_audited_run(source: Source, *, is_preview: bool = False, may_remove: bool = False) -> SourceRun:
     """Queue a run, and write an event to the audit log. A paused source that never ran is resumed."""
     with transaction.atomic():
         if source.is_paused and not is_preview and not source.runs.filter(is_preview=False).exists():
@@ -175,7 +175,7 @@ def delete_source(source: Source, *, with_documents: bool) -> int:
     removed = 0
     with transaction.atomic():
         # Runs and pushes lock the source before its collection, so this order avoids deadlocks.
-        lock_metadata(source)
+        lock_source_metadata(source)
         stop_run(source)
         if with_documents:
             with lock_for_change(source.collection_id):
@@ -186,11 +186,11 @@ def delete_source(source: Source, *, with_documents: bool) -> int:
     return removed
 
 
-def finish_in_process(run: SourceRun) -> SourceRun:
+def finish_run_in_process(run: SourceRun) -> SourceRun:
     """Attempt the run in this process until it ends or an attempt fails. Return the run."""
     while True:
         before = run.attempts
-        attempted = sync(run.pk)
+        attempted = attempt_run(run.pk)
         run.refresh_from_db()
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

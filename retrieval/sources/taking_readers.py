@@ -16,9 +16,9 @@ from django.utils.translation import ngettext
 from retrieval.models import Document, Source, SourceItem
 from retrieval.models.narrowing import MAIL
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import combine_item_metadata, list_names
+from retrieval.sources.item_metadata import collect_names, combine_item_metadata
 from retrieval.sources.protocol import ItemReaders, RemoteItem
-from retrieval.sources.reader_names import NameTable
+from retrieval.sources.reader_names import ReaderNameTable
 
 # A run's log has at most MOST_NAMED names that gained access to documents, MOST_NAMED names that lost it, and
 # _MOST_UNKNOWN unknown names.
@@ -27,9 +27,9 @@ _MOST_UNKNOWN = 20
 ALL, OTHERS = "*", "…"
 
 
-def _read_admitted_names(metadata: Mapping[str, object]) -> frozenset[str] | None:
+def _read_document_groups(metadata: Mapping[str, object]) -> frozenset[str] | None:
     key = settings.DOCUMENT_GROUPS_KEY
-    return frozenset(list_names(metadata[key])) if key in metadata else None
+    return frozenset(collect_names(metadata[key])) if key in metadata else None
 
 
 class ReadersBySource:
@@ -41,7 +41,7 @@ class ReadersBySource:
     def __init__(self, source: Source, details: dict[str, Any]) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
         self._source = source
-        self._table = NameTable(source.options)
+        self._table = ReaderNameTable(source.options)
         self._known = {
             name: {key: metadata[key]} if key in metadata else {}
             for name, metadata in source.own_documents.values_list("source", "metadata")
@@ -72,20 +72,20 @@ class ReadersBySource:
         before = item.readers, item.own_groups
         self._set_readers(item, metadata, self._source.metadata, readers)
         is_same = before == (item.readers, item.own_groups)
-        after = _read_admitted_names(combine_item_metadata(item, self._source.metadata))
+        after = _read_document_groups(combine_item_metadata(item, self._source.metadata))
         item.readers, item.own_groups = before
-        return not is_same or after != _read_admitted_names(metadata)
+        return not is_same or after != _read_document_groups(metadata)
 
     def change_readers(
         self, item: SourceItem, document: Document, of_source: Mapping[str, object], readers: list[str] | str
     ) -> None:
         """Set the item's readers, and update its document's metadata. The caller must have locked the source."""
-        before = _read_admitted_names(document.metadata)
+        before = _read_document_groups(document.metadata)
         self._set_readers(item, document.metadata, of_source, readers)
         self._update_document(item, document, of_source)
-        self._count(before, _read_admitted_names(document.metadata))
+        self._count_reader_changes(before, _read_document_groups(document.metadata))
 
-    def set_first_readers(
+    def set_readers_of_read_item(
         self,
         item: SourceItem,
         document: Document,
@@ -99,14 +99,14 @@ class ReadersBySource:
         """
         key = settings.DOCUMENT_GROUPS_KEY
         is_new = item.name not in self._known
-        before = frozenset[str]() if is_new else _read_admitted_names(self._known[item.name])
+        before = frozenset[str]() if is_new else _read_document_groups(self._known[item.name])
         if is_new:
             item.own_groups = None
         if of_record is not None and key in of_record:
             item.own_groups = of_record[key]
         item.readers = readers
         self._update_document(item, document, of_source)
-        self._count(before, _read_admitted_names(document.metadata))
+        self._count_reader_changes(before, _read_document_groups(document.metadata))
 
     def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
         """Count the readers to whom a run would open or close the document. Only a preview calls this."""
@@ -118,8 +118,8 @@ class ReadersBySource:
             shadow.readers = readers
         else:
             self._set_readers(shadow, metadata, self._source.metadata, readers)
-        after = _read_admitted_names(combine_item_metadata(shadow, self._source.metadata))
-        self._count(frozenset() if is_new else _read_admitted_names(metadata), after)
+        after = _read_document_groups(combine_item_metadata(shadow, self._source.metadata))
+        self._count_reader_changes(frozenset() if is_new else _read_document_groups(metadata), after)
 
     def _set_readers(
         self,
@@ -129,7 +129,7 @@ class ReadersBySource:
         readers: list[str] | str,
     ) -> None:
         key = settings.DOCUMENT_GROUPS_KEY
-        if _read_admitted_names(metadata) != _read_admitted_names(combine_item_metadata(item, of_source)):
+        if _read_document_groups(metadata) != _read_document_groups(combine_item_metadata(item, of_source)):
             # A curator or the item's record has changed the groups since the last run.
             item.own_groups = metadata.get(key)
         item.readers = readers
@@ -146,16 +146,16 @@ class ReadersBySource:
             document.save(update_fields=["metadata", "updated_at"])
             document.copy_metadata_to_members()
 
-    def _count(self, before: frozenset[str] | None, after: frozenset[str] | None) -> None:
+    def _count_reader_changes(self, before: frozenset[str] | None, after: frozenset[str] | None) -> None:
         if before == after:
             return
         if before is None or after is None:
-            self._add_counts("opened" if after is None else "closed", {ALL})
+            self._add_reader_counts("opened" if after is None else "closed", {ALL})
         else:
-            self._add_counts("opened", after - before)
-            self._add_counts("closed", before - after)
+            self._add_reader_counts("opened", after - before)
+            self._add_reader_counts("closed", before - after)
 
-    def _add_counts(self, kind: str, names: set[str] | frozenset[str]) -> None:
+    def _add_reader_counts(self, kind: str, names: set[str] | frozenset[str]) -> None:
         counts = self._counts[kind]
         for name in (each.removeprefix(MAIL) for each in names):
             counts[name if name in counts or len(counts) < MOST_NAMED else OTHERS] += 1
@@ -174,7 +174,7 @@ class ReadersBySource:
                 number,
             )
             notes.append(said % {"n": number, "why": reason.rstrip(".")})
-        unknown = sorted(self._find_unknown() | self._table.unmatched)
+        unknown = sorted(self._find_unknown_names() | self._table.unmatched)
         for kind in self._counts.keys() & self._details.keys():
             self._details[kind] = [[name, number] for name, number in self._details[kind] if name not in unknown]
         if unknown:
@@ -182,7 +182,7 @@ class ReadersBySource:
             notes.append(_t("These names are unknown here, and admit nobody: %s.") % named)
         return notes
 
-    def _find_unknown(self) -> set[str]:
+    def _find_unknown_names(self) -> set[str]:
         addresses = {name.removeprefix(MAIL) for name in self._names if name.startswith(MAIL)}
         groups = {name for name in self._names if not name.startswith(MAIL)}
         owners = EmailAddress.objects.filter(verified=True).annotate(lower=Lower("email")).filter(lower__in=addresses)

@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, NotRequired, TypedDict
 
-from core.recent import LruCache, write_file_at_once
-from core.slots import Slots
+from core.recent import LruCache, write_file_atomically
+from core.slots import ProcessSemaphore
 from retrieval.documents import sandbox
 from retrieval.metrics import PAGES_NOT_DRAWN
 
@@ -68,7 +68,7 @@ class DrawingArguments(TypedDict):
 _layouts: LruCache[tuple[str, int, str, int], PageLayout] = LruCache(2_000)
 _failures: LruCache[tuple[str, int], tuple[float, str]] = LruCache(5_000)
 # Created before the web server forks, so that its processes share them.
-_measuring_slots, _drawing_slots = Slots(2), Slots(1)
+_measuring_slots, _drawing_slots = ProcessSemaphore(2), ProcessSemaphore(1)
 _waiting = BoundedSemaphore(MOST_WAITING)
 
 
@@ -126,7 +126,7 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
 
 
 def _keep_picture(kept: Path, data: bytes) -> None:
-    write_file_at_once(kept, data)
+    write_file_atomically(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:
         found.sort(key=lambda entry: entry.stat().st_mtime)

@@ -34,11 +34,11 @@ from retrieval.media_types import PDF
 from retrieval.models import Collection, Document, DocumentText, Table
 from retrieval.rights.chosen_filters import (
     build_form,
-    build_query,
+    build_query_parameters,
+    build_search_restrictions,
     list_chips,
     read_chosen_filters,
     remove_chip,
-    to_restrictions,
 )
 from retrieval.rights.offered_filters import list_offered_filters
 from retrieval.rights.search_filters import list_matching_documents
@@ -95,7 +95,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
     chosen, problem = read_chosen_filters(request.GET, offered)
     if chosen:
         within = tuple(each.pk for each in collections)
-        narrowed = SearchFilters(collections=within, readers=(), **to_restrictions(chosen))
+        narrowed = SearchFilters(collections=within, readers=(), **build_search_restrictions(chosen))
         documents = documents.filter(pk__in=list_matching_documents(narrowed).order_by().values("pk"))
     chips = list_chips(chosen, offered)
     kept = {name: value for name, value in wanted.items() if value}
@@ -116,7 +116,7 @@ def library(request: HttpRequest) -> HttpResponseBase:
 
 
 def _build_query_string(wanted: Mapping[str, str], chosen: Mapping[str, Any]) -> str:
-    query = build_query(chosen)
+    query = build_query_parameters(chosen)
     query.update(wanted)
     return query.urlencode()
 

@@ -22,7 +22,7 @@ import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from ragsite.postgres.embedded import EmbeddedPostgres
-EmbeddedPostgres(Path(sys.argv[1])).acquire()
+EmbeddedPostgres(Path(sys.argv[1])).acquire_server()
 print("ready", flush=True)
 time.sleep(600)
 """
@@ -35,14 +35,14 @@ def shared():
         (Path(folder) / "postgres.new" / "base").mkdir(parents=True)
         server = EmbeddedPostgres(Path(folder))
         yield server
-        server.release()
+        server.release_server()
         wait_until(lambda: is_over(server), 60, "the end of the server")
 
 
 @pytest.fixture
 def server(shared):
     """Return the running server, of which this process is the only user."""
-    shared.acquire()
+    shared.acquire_server()
     shared.ensure_running()
     return shared
 
@@ -50,8 +50,8 @@ def server(shared):
 @pytest.fixture
 def stopped(shared):
     """Return the server after its last user has left."""
-    shared.acquire()
-    shared.release()
+    shared.acquire_server()
+    shared.release_server()
     wait_until(lambda: is_over(shared), 60, "the end of the server")
     return shared
 
@@ -188,8 +188,8 @@ def test_a_killed_guardian_is_replaced(server):
 
 def test_who_comes_while_the_guardian_stops_it_finds_it_running(server):
     for _ in range(2):
-        server.release()
-        server.acquire()
+        server.release_server()
+        server.acquire_server()
         with psycopg.connect(server.url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
         wait_until(lambda: guardian(server) is not None, 60, "a guardian")

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation
 from core import disk, readiness
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from core.readiness import Health
 from evaluation.models import Judgement
 from ragsite.celery import app
@@ -171,11 +171,11 @@ def test_metrics_are_for_this_machine_and_staff(client, settings, collection):
 @pytest.mark.parametrize(
     ("is_staff", "scopes", "is_limited", "status"),
     [
-        (True, [Scope.ADMIN], False, 200),
-        (True, list(Scope), False, 200),
-        (True, [Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE], False, 403),
-        (True, [Scope.ADMIN], True, 403),
-        (False, [Scope.ADMIN], False, 403),
+        (True, [KeyScope.ADMIN], False, 200),
+        (True, list(KeyScope), False, 200),
+        (True, [KeyScope.SEARCH, KeyScope.ASK, KeyScope.DOCUMENTS_WRITE], False, 403),
+        (True, [KeyScope.ADMIN], True, 403),
+        (False, [KeyScope.ADMIN], False, 403),
     ],
 )
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
@@ -329,9 +329,9 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
         for _ in range(3):
             body = client.get("/readyz").json()
             assert body["checks"]["broker"] == {"state": "degraded", "detail": "It did not answer within 0.3 s."}
-        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(readiness.list_groups()), (
-            before
-        )
+        assert sum(thread.name == "readiness" for thread in threading.enumerate()) <= len(
+            readiness.list_check_groups()
+        ), before
     finally:
         hang.set()
 

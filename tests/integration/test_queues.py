@@ -65,7 +65,7 @@ def workers(folder, *names, **environment):
 
 def add_webhook(url):
     webhook = Webhook(address=f"{url}/", events=[EVENT])
-    webhook.give_secret(new_secret())
+    webhook.set_secret(new_secret())
     webhook.save()
     return webhook
 

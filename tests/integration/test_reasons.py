@@ -11,7 +11,7 @@ from ragsite.accounts.roles import create_roles
 from ragsite.models import ApiKey
 from retrieval.models import Collection, CollectionGrant, Draft, Visibility
 from retrieval.rights.audience import ReaderKind, list_accounts, list_collection_readers, list_document_readers
-from retrieval.rights.reasons import explain_collection, explain_document
+from retrieval.rights.reasons import explain_collection_access, explain_document_access
 from tests.support.people import make_reader, make_staff, make_superuser
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,7 @@ def test_of_a_collection(visibility, people):
     collection = Collection.objects.create(slug="c", name="Care home", visibility=visibility)
     if visibility == Visibility.GRANTED:
         CollectionGrant.objects.create(collection=collection, group=Group.objects.get(name="care"))
-    reasons = {name: explain_collection(person, collection) for name, person in people.items()}
+    reasons = {name: explain_collection_access(person, collection) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == SEEN[visibility]
     assert reasons["boss"].rule == "Superusers read everything."
     assert_same(list_collection_readers(collection), reasons, people)
@@ -83,7 +83,7 @@ def test_of_a_document(narrowed, seen, said, people, collection, ingest):
     document = ingest(collection, "leave.md", "There are 25 days of leave.")
     document.metadata = {} if narrowed is None else {"groups": narrowed}
     document.save()
-    reasons = {name: explain_document(person, document) for name, person in people.items()}
+    reasons = {name: explain_document_access(person, document) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == seen
     for name, sentence in said.items():
         assert sentence in reasons[name].rule
@@ -102,14 +102,14 @@ def test_lists_agree_with_reasons_for_grants_and_restricted_documents(visibility
         collection.grants.all().delete()
         for grant in grants:
             CollectionGrant.objects.create(collection=collection, **grant)
-        reasons = {name: explain_document(person, document) for name, person in people.items()}
+        reasons = {name: explain_document_access(person, document) for name, person in people.items()}
         assert_same(list_document_readers(document), reasons, people)
 
 
 def test_of_a_working_copy(people, collection):
     copy = Collection.objects.create(slug="copy", name="Copy")
     Draft.objects.create(collection=collection, working_copy=copy, status=Draft.Status.OPEN)
-    reasons = {name: explain_collection(person, copy) for name, person in people.items()}
+    reasons = {name: explain_collection_access(person, copy) for name, person in people.items()}
     assert " ".join(name for name, reason in reasons.items() if reason.is_seen) == "staff curator boss"
     assert_same(list_collection_readers(copy), reasons, people)
     assert "change the documents of Library" in reasons["reader"].rule

@@ -166,8 +166,8 @@ def test_a_curator_sees_the_answers_of_the_collections_that_are_open(vault, inge
     # The figures count what may be seen.
     scope = parse_scope({}, curator)
     assert compute_activity(scope)[1].asked_count == 1
-    assert [(found.metric, found.measured) for found in compute_distributions(scope)] == [("groundedness", 1)]
-    assert compute_activity(parse_scope({}, make_superuser("boss")))[1].asked == 2
+    assert [(found.metric, found.measured_count) for found in compute_distributions(scope)] == [("groundedness", 1)]
+    assert compute_activity(parse_scope({}, make_superuser("boss")))[1].asked_count == 2
 
 
 def test_a_manager_grants_and_takes_away(vault):

@@ -26,7 +26,7 @@ HOOK, SENT = "/admin/retrieval/webhook", "/admin/retrieval/webhookdelivery"
 @pytest.fixture
 def delivery():
     webhook = Webhook(address="https://hooks.example/events", events=list(Webhook.Event))
-    webhook.give_secret("s")
+    webhook.set_secret("s")
     webhook.save()
     return WebhookDelivery.objects.create(webhook=webhook, event="answer.disliked", payload=PAYLOAD, status="done")
 

@@ -57,7 +57,7 @@ def receiver(settings):
 
 def add(address, *events, secret=""):
     webhook = Webhook(address=address, events=list(events or Webhook.Event))
-    webhook.give_secret(secret or webhooks.new_secret())
+    webhook.set_secret(secret or webhooks.new_secret())
     webhook.save()
     return webhook
 

@@ -21,7 +21,7 @@ def create_database(name, template="migrated"):
 
     ``migrated`` has the tables of the site, ``template1`` none.
     """
-    settings.EMBEDDED_POSTGRES.acquire()
+    settings.EMBEDDED_POSTGRES.acquire_server()
     with psycopg.connect(f"{_server()}&dbname=postgres", autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
 

@@ -37,12 +37,12 @@ def counted(metric, **labels):
 
 def checks_with(name):
     """Return the readiness checks of the group that has one of this name."""
-    return next(group.checks for group in readiness.list_groups() if name in group.checks)
+    return next(group.checks for group in readiness.list_check_groups() if name in group.checks)
 
 
 def forget_findings():
     """Have every readiness check look again, the expensive ones too."""
-    for group in readiness.list_groups():
+    for group in readiness.list_check_groups():
         for check in group.checks.values():
             if isinstance(check, CachedCheck):
                 check.finding = None

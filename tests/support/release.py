@@ -37,7 +37,7 @@ def make(folder: Path) -> None:
 
     from chat.curation import approval
     from chat.models import ApprovedAnswer, LanguageModel
-    from core.key_limits import Scope
+    from core.key_limits import KeyScope
     from ragsite.accounts.keys import issue_key
     from retrieval import webhooks
     from retrieval.management.prepared import migrate
@@ -49,7 +49,7 @@ def make(folder: Path) -> None:
     migrate()
     secrets = {name: f"{name}-of-the-site" for name in ("password", "source", "model")}
     admin = User.objects.create_superuser("ada", "ada@example.org", secrets["password"])
-    key = issue_key(admin, "release", tuple(Scope)).secret
+    key = issue_key(admin, "release", tuple(KeyScope)).secret
     for slug, visibility in (("manuals", "public"), ("staff", "staff")):
         Collection.objects.create(slug=slug, name=slug.title(), visibility=visibility)
     for name, text in DOCUMENTS.items():
@@ -87,7 +87,7 @@ def make(folder: Path) -> None:
     source.save()
     webhook = Webhook(address="https://hooks.example.org/", events=[Webhook.Event.DOCUMENT_FAILED])
     secrets["webhook"] = webhooks.new_secret()
-    webhook.give_secret(secrets["webhook"])
+    webhook.set_secret(secrets["webhook"])
     webhook.save()
     announce_event(
         Webhook.Event.DOCUMENT_FAILED, {"document": 0, "source": "scan.pdf", "collection": "manuals", "error": "…"}

@@ -27,7 +27,7 @@ def test_the_form_has_a_field_in_a_section_for_every_setting():
 
 def test_a_method_asked_for_by_name_is_searched_without_what_was_tuned():
     tuned = ProfileSettings(reranker="http", score_threshold=1.0, rrf_k=5, top_k=3)
-    published = tuned.as_published(SearchMethod.RRF)
+    published = tuned.use_published_values(SearchMethod.RRF)
     assert (published.method, published.rrf_k, published.score_threshold) == (SearchMethod.RRF, 60, None)
     assert (published.is_reranked, published.reformulate) == (False, False)
     assert published.top_k == 3

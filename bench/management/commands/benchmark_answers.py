@@ -12,12 +12,12 @@ from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.answer_stages import WARM_UP, StageRun, measure_answer_stages
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 NAMES = {"search.fusion": "search: fusion", "search.rerank": "search: reranking", "search": "search: the rest"}
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Ask questions through the chat's own code, and print the processor time of an answer by stage, beside that of "
         "encoding the question alone. Nothing is saved."

@@ -9,12 +9,12 @@ from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.search_corpus import load_beir_corpus, load_synthetic_corpus, remove
 from bench.speed.search_speed import DEPTH, BenchmarkRun, measure_search_speed
 from evaluation.statistics import percentile
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 RATIOS = {"ts_rank_over_lexical": ("ts_rank", "lexical"), "exact_over_vector": ("exact_vector", "vector")}
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Make up a corpus of N passages in a collection of its own, or take one, time every part of a search over it "
         "beside ts_rank and a comparison of all vectors, and delete it. Run it beside an otherwise idle site."

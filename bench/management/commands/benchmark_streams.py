@@ -10,12 +10,12 @@ from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_markdown_table, parse_positive_number
 from bench.speed.streams import StreamLoad, StreamRun, measure_streams
 from evaluation.statistics import round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 MOMENTS = {"first_byte": "first sign of life", "searched": "sources", "token": "first word", "completed": "end"}
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Start a web server with a model that writes slowly, read N answers at once over HTTP, then let N readers "
         "vanish together; print memory, database connections and times. Run it on an otherwise idle machine."

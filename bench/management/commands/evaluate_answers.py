@@ -12,7 +12,7 @@ from bench.corpora import choose_configuration, load_collection
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_figure, format_markdown_table, parse_positive_number
 from evaluation.statistics import Interval, round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 FIGURES = {
     "answered": "answerable questions that are answered",
@@ -27,7 +27,7 @@ FIGURES = {
 LATENCIES = {"first_token": "first token", "last_token": "last token", "refusal": "refusal"}
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Ask questions with known answers, and questions without one, as users ask them, and print how often the "
         "citations hold the answer, how often what has no answer is refused, and milliseconds to the first and last "

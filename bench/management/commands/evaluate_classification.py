@@ -19,7 +19,7 @@ from bench.reporting import Report, format_markdown_table
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.statistics import Interval, mean_interval, round_figures
 from retrieval.search.understanding.classification import classify_question
-from retrieval.types import Classification, QueryClass
+from retrieval.types import QueryClass, QueryClassification
 
 SHIPPED = Path(__file__).parents[2] / "query_classes.jsonl"
 
@@ -30,7 +30,7 @@ class ClassifiedQuestion:
     query_class: QueryClass
     language: str
     split: str
-    given: Classification
+    given: QueryClassification
 
     @property
     def is_right(self) -> bool:

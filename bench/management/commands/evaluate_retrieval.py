@@ -23,7 +23,7 @@ from bench.ranking import (
 from bench.reporting import Report, format_figure, format_interval, format_markdown_table, parse_positive_number
 from bench.statistics import paired_difference
 from evaluation.statistics import METRICS, Interval, round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.types import SearchMethod
 
 # Each search method is compared with RRF, question by question, because almost all products use RRF.
@@ -31,7 +31,7 @@ BASELINE = SearchMethod.RRF.value
 TIMED = ("lexical", "vector", "rerank", "total")
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Load test sets in BEIR's form, each into a collection of its own, and print how well each method ranks them: "
         "means over the queries with 95 % bootstrap intervals, and milliseconds per stage."

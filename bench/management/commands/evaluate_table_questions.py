@@ -21,17 +21,17 @@ from bench.tables.questions import (
     split_into_halves,
 )
 from retrieval.documents import ingestion, submission
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Collection, Visibility
 from retrieval.search.pipeline import search
-from retrieval.search.shown_tables import make_nearness, show_table
+from retrieval.search.shown_tables import bind_nearness_to_table, show_table
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import ShownTable, TableResult
 from retrieval.tables.stored_tables import find_candidate_tables
 from retrieval.types import SearchFilters
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Ingest each table of a set in the form of WikiTableQuestions into a collection of its own, ask its questions "
         "there, and print how many get a computed value, how many of these are right, and for how many the right value "
@@ -98,5 +98,5 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
             passages = [hit.passage for hit in found.hits]
             searched = found.trace.query
             candidates = find_candidate_tables(searched, filters, passages)
-            computed = answer_from_tables(searched, candidates, make_nearness)
+            computed = answer_from_tables(searched, candidates, bind_nearness_to_table)
             yield question, computed, show_table(searched, candidates, passages)

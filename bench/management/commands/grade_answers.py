@@ -15,7 +15,7 @@ from bench.reporting import Report, format_markdown_table
 from chat.answering.writers import find_generator
 from evaluation.exceptions import EvaluationError
 from evaluation.statistics import Interval, round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 SHARES = {
     "zeros": "useless (no points)",
@@ -28,7 +28,7 @@ SHARES = {
 }
 
 
-class Command(MeasuringCommand, PreparedCommand):
+class Command(MeasuringCommand, MigratedDatabaseCommand):
     help = (
         "Ask questions with what a good answer holds, grade what comes back from 0 to 3, and print the mean points by "
         "kind of question and by corpus, with 95 % bootstrap intervals, and what was refused rightly and wrongly."

@@ -15,14 +15,14 @@ from chat.streaming import payloads
 from chat.streaming.asking import clean_question
 from chat.types import AnswerDraft, AnswerToken, CompletedEvent, FailedEvent
 from core.exceptions import RagsiteError
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.types import SearchFilters
 
 _OF_SAVED_ANSWERS = ("answer_id", "conversation", "repeats", "repeated_from")
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Ask the documents a question and print the cited answer."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from evaluation.runs import queue, run_execution
 from evaluation.runs.other_product import ProductComparison, compare_products
 from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_interval
 from evaluation.statistics import Interval, round_figures
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import SearchProfileVersion
 from retrieval.profile_settings import ImproperProfile
 from retrieval.search.profiles.profiles import (
@@ -38,7 +38,7 @@ PRODUCT_SECONDS = 300.0
 PRODUCT_ATTEMPTS = 10
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = (
         "Run an evaluation set with a search profile, as the button in the admin does, and print the figures with 95 % "
         "bootstrap intervals. The admin shows the run. If a worker is measuring an equal run, wait for it."

@@ -6,10 +6,10 @@ from typing import Any
 
 from ragsite.operations.audit_log import record_action
 from ragsite.operations.backups import make_backup
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Write the database and the originals of all documents to a file. The site may run meanwhile."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

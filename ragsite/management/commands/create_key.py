@@ -9,15 +9,15 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.accounts.keys import issue_key
 from ragsite.models.api_key import check_rate
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Collection, Source
 from retrieval.models.source import PUSH
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Make an API key of an account, and print it. It is shown this once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ class Command(PreparedCommand):
         parser.add_argument(
             "--scope",
             action="append",
-            choices=[scope.value for scope in Scope],
+            choices=[scope.value for scope in KeyScope],
             help="What the key may do; repeat it for several. Without: search and ask.",
         )
         parser.add_argument(
@@ -54,7 +54,7 @@ class Command(PreparedCommand):
         issued = issue_key(
             self._find_user(options["user"], may_make=options["service"]),
             options["name"],
-            [Scope(scope) for scope in options["scope"] or (Scope.SEARCH, Scope.ASK)],
+            [KeyScope(scope) for scope in options["scope"] or (KeyScope.SEARCH, KeyScope.ASK)],
             collections=self._find_collections(options["collection"]),
             source=self._find_source(options["source"]),
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] > 0 else None,

@@ -8,10 +8,10 @@ from django.utils.timezone import make_aware
 
 from ragsite.models import AuditEntry
 from ragsite.operations.audit_log import json_lines, record_action
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Print the audit log, one entry a line, as JSON, oldest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -9,11 +9,11 @@ from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 
-from ragsite.operations.backups import find_version_problem
+from ragsite.operations.backups import find_migration_problem
 
 
 class Command(MigrateCommand):
     def handle(self, *args: Any, **options: Any) -> None:
-        if trouble := find_version_problem(MigrationRecorder(connections[options["database"]]).applied_migrations()):
+        if trouble := find_migration_problem(MigrationRecorder(connections[options["database"]]).applied_migrations()):
             raise CommandError(trouble)
         super().handle(*args, **options)

@@ -18,7 +18,7 @@ from ragsite.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from ragsite.processes import local_model, machine
 from ragsite.processes.first_run import prepare_site
 from ragsite.processes.supervision import parse_procfile, supervise
-from ragsite.processes.web import load_model, preload
+from ragsite.processes.web import load_model, preload_modules
 
 DATABASE_PAUSE_SECONDS = 5.0
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         embedded = settings.EMBEDDED_POSTGRES
         if embedded is not None:
             self._say("Starting PostgreSQL …")
-            embedded.acquire()
+            embedded.acquire_server()
         if trouble := describe_interrupted_restore():
             raise CommandError(trouble)
         # A child process prepares the site, so that modules used only for this take no memory later.
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         with ProcessPoolExecutor(1, mp_context=fork, initializer=signal.signal, initargs=ignored) as child:
             preparation = child.submit(prepare_site)
             try:
-                preload()
+                preload_modules()
                 self._credentials = preparation.result()
             except KeyboardInterrupt:
                 for process in active_children():

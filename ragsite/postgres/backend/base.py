@@ -17,7 +17,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         The pool's own check would query the server some twenty times for each answer.
         """
         if settings.EMBEDDED_POSTGRES is not None:
-            settings.EMBEDDED_POSTGRES.acquire()
+            settings.EMBEDDED_POSTGRES.acquire_server()
         while True:
             connection = super().get_new_connection(conn_params)
             if self.pool is None or is_usable(connection):

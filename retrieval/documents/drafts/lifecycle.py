@@ -80,7 +80,7 @@ def publish_draft(draft: Draft, by: AbstractBaseUser | AnonymousUser | None = No
         if not find_draft_changes(draft):
             raise DraftRefused(_t("%s changes nothing: there is nothing to publish.") % draft)
         versions = read_versions(draft)
-        objections = gates.find_objections(draft)
+        objections = gates.find_publication_objections(draft)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         draft.status = Draft.Status.PUBLISHING
@@ -159,7 +159,7 @@ def _do_next_step(leased: Draft) -> bool:
         else:
             more = _delete_next_documents(draft, draft.working_copy)
         if not more:
-            draft.write(lease=None, retry_at=None)
+            draft.write_under_lease(lease=None, retry_at=None)
         return more
 
 

@@ -176,12 +176,12 @@ class MultilingualE5(OnnxEmbedder):
         self.graph_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-int8-v{VERSION}.onnx"
         self.pieces_path = self._cache_dir / f"{NAME}-{SHA256[:12]}-v{VERSION}.spm"
 
-    def is_converted(self) -> bool:
-        return super().is_converted() and self.pieces_path.exists()
+    def has_cached_graph(self) -> bool:
+        return super().has_cached_graph() and self.pieces_path.exists()
 
     def open(self, progress: Callable[[str], None]) -> E5Runtime:
-        weights = self._verified_weights()
-        runtime = E5Runtime(self.graph_session(progress), self._load_pieces(weights), weights)
+        weights = self._load_verified_weights()
+        runtime = E5Runtime(self.graph_session(progress), self._load_sentencepiece_tokenizer(weights), weights)
         release_freed_memory()
         return runtime
 
@@ -189,11 +189,11 @@ class MultilingualE5(OnnxEmbedder):
         # Imported here because it takes tens of MiB.
         from retrieval.index.embedders.graph import EncoderShape, build_layers
 
-        weights = self._verified_weights()
+        weights = self._load_verified_weights()
         shape = EncoderShape(weights.layers, weights.heads, weights.width, weights.epsilon)
         return build_layers(weights.weights(), shape, NAME)
 
-    def _verified_weights(self) -> FourBitFile:
+    def _load_verified_weights(self) -> FourBitFile:
         path = self._weights or find_weights()
         reinstall = f"reinstall the package {PACKAGE}"
         if path is None:
@@ -213,7 +213,7 @@ class MultilingualE5(OnnxEmbedder):
         except OSError as error:
             raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
 
-    def _load_pieces(self, weights: FourBitFile) -> SentencePieceProcessor:
+    def _load_sentencepiece_tokenizer(self, weights: FourBitFile) -> SentencePieceProcessor:
         from sentencepiece import SentencePieceProcessor
 
         if self.pieces_path.exists():
@@ -221,7 +221,7 @@ class MultilingualE5(OnnxEmbedder):
                 return SentencePieceProcessor(model_file=str(self.pieces_path))
             except (RuntimeError, OSError):
                 logger.warning("The cached tokenizer %s cannot be read and is written again.", self.pieces_path)
-        self.keep(self.pieces_path, build_sentencepiece_model(weights))
+        self.write_cache_file(self.pieces_path, build_sentencepiece_model(weights))
         return SentencePieceProcessor(model_file=str(self.pieces_path))
 
 

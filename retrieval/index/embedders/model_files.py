@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"the file {path} cannot be read: {error}") from error
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path) -> dict[str, Any]:
     """Return the file's JSON object; {} if the file is missing. Raises: ValueError, OSError."""
     read = read_json(path)
     if not isinstance(read, dict):

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from core.recent import write_file_at_once
+from core.recent import write_file_atomically
 from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_object
+from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_json_object
 from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
     PerProcessModel,
     find_hidden_output,
     find_sentence_output,
-    open_session,
+    open_onnx_session,
     read_input_types,
 )
 from retrieval.protocols import TextEmbedder
@@ -75,7 +75,7 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
         """Return the ONNX graph, built from files whose digest is checked. Raises: ImproperEmbedder."""
         raise NotImplementedError
 
-    def is_converted(self) -> bool:
+    def has_cached_graph(self) -> bool:
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
@@ -122,22 +122,22 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
-            return open_session(str(self.graph_path))
+            return open_onnx_session(str(self.graph_path))
         except Exception:  # ONNX Runtime's exceptions have no common base class.
             logger.warning("The cached graph %s cannot be loaded and is written again.", self.graph_path, exc_info=True)
         self._write_graph(progress)
-        return open_session(str(self.graph_path))
+        return open_onnx_session(str(self.graph_path))
 
     def _write_graph(self, progress: Callable[[str], None]) -> None:
         progress(f"Preparing the embedding model {self.name} (once, a few seconds)...")
         started = time.monotonic()
-        self.keep(self.graph_path, self.build_graph())
+        self.write_cache_file(self.graph_path, self.build_graph())
         progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
-    def keep(self, path: Path, content: bytes) -> None:
+    def write_cache_file(self, path: Path, content: bytes) -> None:
         """Write a cache file atomically. Raises: ImproperEmbedder."""
         try:
-            write_file_at_once(path, content)
+            write_file_atomically(path, content)
         except OSError as error:
             raise ImproperEmbedder(
                 f"The embedding model cannot be written to {path.parent} ({error.strerror}): "
@@ -195,8 +195,8 @@ class LocalEmbedder(OnnxEmbedder):
             raise ImproperEmbedder(f"The embedding model {model} cannot be used: {error}.") from error
         named = self._read.prompts
         self.prompts = Prompts(
-            query=named.query if query_prompt is None else _add_blank(query_prompt),
-            document=named.document if document_prompt is None else _add_blank(document_prompt),
+            query=named.query if query_prompt is None else _append_space(query_prompt),
+            document=named.document if document_prompt is None else _append_space(document_prompt),
         )
         self.dimension = self._read.kept
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
@@ -216,7 +216,7 @@ class LocalEmbedder(OnnxEmbedder):
     def open(self, progress: Callable[[str], None]) -> EmbeddingRuntime:
         read = self._read
         try:
-            session = self.graph_session(progress) if read.has_raw_weights else open_session(str(read.file))
+            session = self.graph_session(progress) if read.has_raw_weights else open_onnx_session(str(read.file))
             output, finish = self._choose_output(session)
             tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
         except ImproperEmbedder:
@@ -228,7 +228,7 @@ class LocalEmbedder(OnnxEmbedder):
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
         """Return the name of the model's output to use, and a function that turns this output into a unit vector.
 
-        Raises: ValueError; the errors of :meth:`Dense.load`.
+        Raises: ValueError; the errors of :meth:`DenseLayer.load`.
         """
         read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
@@ -240,7 +240,7 @@ class LocalEmbedder(OnnxEmbedder):
         output = hidden if steps else sentence
         assert output is not None
 
-        def finish(found: Vectors) -> Vectors:
+        def finish_vector(found: Vectors) -> Vectors:
             for step in steps:
                 found = step(found)
             if len(found) != read.dimension:
@@ -249,7 +249,7 @@ class LocalEmbedder(OnnxEmbedder):
             unit: Vectors = kept / np.linalg.norm(kept)
             return unit
 
-        return output, finish
+        return output, finish_vector
 
     def build_graph(self) -> bytes:
         # Imported here because they take tens of MiB.
@@ -258,7 +258,7 @@ class LocalEmbedder(OnnxEmbedder):
         from retrieval.index.embedders.graph import EncoderShape, build_encoder
 
         try:
-            config = read_object(self._read.folder / CONFIG)
+            config = read_json_object(self._read.folder / CONFIG)
             shape = EncoderShape(
                 layers=config["num_hidden_layers"],
                 heads=config["num_attention_heads"],
@@ -280,7 +280,7 @@ class LocalEmbedder(OnnxEmbedder):
             ) from error
 
 
-def _add_blank(prompt: str) -> str:
+def _append_space(prompt: str) -> str:
     return f"{prompt.rstrip()} " if prompt.strip() else ""
 
 

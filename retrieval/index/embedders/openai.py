@@ -98,16 +98,16 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             seconds = DOCUMENT_ATTEMPTS * self.timeout_seconds
             return self._embed(texts, DOCUMENT_ATTEMPTS, LONGEST_DOCUMENT_PAUSE_SECONDS, seconds)
         with deadline.limit_time(self.query_timeout_seconds):
-            return self._embed_for_reader(texts)
+            return self._embed_queries(texts)
 
     def embed_query(self, text: str) -> Vectors:
-        vector: Vectors = self._embed_for_reader([text])[0]
+        vector: Vectors = self._embed_queries([text])[0]
         return vector
 
-    def _embed_for_reader(self, texts: Sequence[str]) -> Vectors:
+    def _embed_queries(self, texts: Sequence[str]) -> Vectors:
         seconds = deadline.seconds_left(self.query_timeout_seconds)
         try:
-            with self._breaker.call(EmbeddingFailed):
+            with self._breaker.guard_call(EmbeddingFailed):
                 return self._embed(texts, QUERY_ATTEMPTS, LONGEST_QUERY_PAUSE_SECONDS, seconds)
         except BreakerOpen as error:
             raise EmbeddingFailed(str(error)) from None

@@ -23,7 +23,7 @@ from retrieval.index.embedders.model_files import (
     WEIGHTS,
     find_model,
     read_json,
-    read_object,
+    read_json_object,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Vectors], Vectors]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dense:
+class DenseLayer:
     """A dense layer after the pooling. ``width`` is the number of its outputs."""
 
     folder: Path
@@ -113,7 +113,7 @@ class SentenceModel:
     folder: Path
     file: Path
     pooling: Pooling | None
-    dense: tuple[Dense, ...]
+    dense: tuple[DenseLayer, ...]
     is_normalized: bool
     dimension: int
     kept: int
@@ -158,7 +158,7 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
 
     Raises: ValueError if the model cannot be run here; KeyError and TypeError if its description is malformed; OSError.
     """
-    config, file = read_object(folder / CONFIG), find_model(folder, (*EXPORTS_8_BIT, *EXPORTS, WEIGHTS))
+    config, file = read_json_object(folder / CONFIG), find_model(folder, (*EXPORTS_8_BIT, *EXPORTS, WEIGHTS))
     if file.name == WEIGHTS and (kind := config.get("model_type")) != "bert":
         raise ValueError(f"from {WEIGHTS} only the architecture 'bert' can be read, not {kind!r}: export it to ONNX")
     width = int(config.get("hidden_size") or config["dim"])
@@ -166,14 +166,14 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     if config.get("model_type") in _OFFSET_POSITIONS:
         positions -= int(config.get("pad_token_id") or 0) + 1
     pooling: Pooling | None = None
-    dense: list[Dense] = []
+    dense: list[DenseLayer] = []
     is_normalized = False
     for module in read_json(folder / MODULES) or []:
         kind = str(module["type"]).rpartition(".")[2]
         if kind == "Pooling":
-            pooling = _read_pooling(read_object(folder / module["path"] / CONFIG))
+            pooling = _read_pooling(read_json_object(folder / module["path"] / CONFIG))
         elif kind == "Dense" and pooling is not None:
-            dense.append(_read_dense(folder / module["path"]))
+            dense.append(_read_dense_layer(folder / module["path"]))
             width = dense[-1].width
         elif kind == "Normalize":
             is_normalized = True
@@ -181,12 +181,12 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
             raise ValueError(f"it has a module {kind}, which cannot be run here")
     if dimension is not None and not 0 < dimension <= width:
         raise ValueError(f"its vectors are {width} wide, and EMBEDDING_DIMENSION is {dimension}")
-    described = read_object(folder / NEWER_CONFIG)
+    described = read_json_object(folder / NEWER_CONFIG)
     similarity = described.get("similarity_fn_name") or "cosine"
     if similarity != "cosine" and not is_normalized:
         raise ValueError(f"its vectors are compared by {similarity}, and here by cosine")
-    transformer = read_object(folder / TRANSFORMER_CONFIG)
-    longest = transformer.get("max_seq_length") or _read_longest_text(folder) or positions
+    transformer = read_json_object(folder / TRANSFORMER_CONFIG)
+    longest = transformer.get("max_seq_length") or _read_token_limit(folder) or positions
     return SentenceModel(
         folder=folder,
         file=file,
@@ -201,18 +201,18 @@ def read_sentence_model(folder: Path, dimension: int | None = None) -> SentenceM
     )
 
 
-def _read_dense(folder: Path) -> Dense:
-    config = read_object(folder / CONFIG)
+def _read_dense_layer(folder: Path) -> DenseLayer:
+    config = read_json_object(folder / CONFIG)
     activation = str(config.get("activation_function") or "Tanh").rpartition(".")[2]
     if activation not in _ACTIVATIONS:
         raise ValueError(f"it has a Dense module with the activation {activation}, which cannot be run here")
     if not (folder / WEIGHTS).is_file():
         raise ValueError(f"its module {folder.name} has no {WEIGHTS}")
-    return Dense(folder, int(config["out_features"]), activation)
+    return DenseLayer(folder, int(config["out_features"]), activation)
 
 
-def _read_longest_text(folder: Path) -> int | None:
-    limit = read_object(folder / TOKENIZER_CONFIG).get("model_max_length")
+def _read_token_limit(folder: Path) -> int | None:
+    limit = read_json_object(folder / TOKENIZER_CONFIG).get("model_max_length")
     # Published models write 10^30 for "no limit".
     return int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
 
@@ -235,7 +235,7 @@ def _read_prompts(described: Mapping[str, Any]) -> Prompts:
     prompts = described.get("prompts") or {}
     default = prompts.get(described.get("default_prompt_name") or "") or ""
 
-    def first(names: tuple[str, ...]) -> str:
+    def find_first_prompt(names: tuple[str, ...]) -> str:
         return next((str(prompts[name]) for name in names if prompts.get(name)), default)
 
-    return Prompts(query=first(QUERY_PROMPTS), document=first(DOCUMENT_PROMPTS))
+    return Prompts(query=find_first_prompt(QUERY_PROMPTS), document=find_first_prompt(DOCUMENT_PROMPTS))

@@ -30,7 +30,7 @@ _INPUT_TYPES: Mapping[str, Integer] = {"tensor(int64)": np.int64, "tensor(int32)
 TEXT_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids", "position_ids"})
 
 
-def open_session(source: str | bytes) -> Any:
+def open_onnx_session(source: str | bytes) -> Any:
     """Return an ONNX Runtime session for the model, given as a path or as bytes. It starts no threads of its own."""
     # A telemetry thread would delay the end of a forked process.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"

@@ -6,13 +6,13 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import RegisteredConnector
 from retrieval.sources.airbyte.installation import install, is_being_installed
 from retrieval.sources.airbyte.programs import get_environment_path
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Install connectors that a superuser registered, or list them with their state."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

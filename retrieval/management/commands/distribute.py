@@ -6,11 +6,11 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from retrieval.index.distribution import count_shards, distribute_tables, find_distribution_problem
-from retrieval.management.prepared import PreparedCommand
+from retrieval.index.distribution import count_shards, distribute_tables, find_citus_problem
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = (
         "Distribute passages, their vectors and the documents' texts over the nodes of a Citus cluster. Stop the site "
         "first. What a run that was interrupted has done stands, and the next one goes on from there."
@@ -22,7 +22,7 @@ class Command(PreparedCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["shards"] is not None and options["shards"] < 1:
             raise CommandError("The number of shards is 1 or more.")
-        if found := find_distribution_problem():
+        if found := find_citus_problem():
             raise CommandError(found)
         try:
             distribute_tables(self.stdout.write, options["shards"])

@@ -8,10 +8,10 @@ from django.core.management.base import CommandError
 from core.exceptions import RagsiteError
 from core.progress import ProgressBar
 from retrieval.index.closeness import fit_thresholds
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = (
         "Measure on this site's documents on which scale the configured embedder's similarities lie, so that "
         "the site can tell with it whether the documents answer a question. Run it with the new settings before "

@@ -10,14 +10,14 @@ from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
 from retrieval.documents.file_loading import ingest_paths
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Collection
 from retrieval.models.collection import Visibility
 
 MOST_NAMED = 5
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Read documents into a collection: files, folders, or the corpus.jsonl of a BEIR set."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
 from retrieval.documents.reconciliation import Inconsistency, reconcile
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Document
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = (
         "Check that passages, vectors, statistics, documents and files agree. The exit status is 1 when something "
         "disagrees and was not repaired. Safe while the site runs."

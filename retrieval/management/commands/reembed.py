@@ -9,10 +9,10 @@ from core.exceptions import RagsiteError
 from core.progress import ProgressBar
 from retrieval.index.closeness import describe_missing_calibration, find_calibration
 from retrieval.index.reembedding import drop_unused_embedders, reembed
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = (
         "Embed all passages with the embedder that the settings name, then search its vectors. Run it with the new "
         "settings while the site runs with the old ones; restart the site when it is done."

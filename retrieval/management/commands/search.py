@@ -9,14 +9,14 @@ from django.core.management.base import CommandError
 
 from core.dataclass_json import to_json
 from core.exceptions import RagsiteError
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
 from retrieval.search.trace import Hit, SearchTrace, StageStatus, convert_hit_to_json
 from retrieval.types import SILENT, SearchMethod
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Search the documents and explain the ranking."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 from django.core.management.base import CommandError
 from django.db.models import Q
 
-from retrieval.management.prepared import PreparedCommand
+from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
-from retrieval.sources.sync_runs import RunRefused, finish_in_process, request_run
+from retrieval.sources.sync_runs import RunRefused, finish_run_in_process, request_run
 from retrieval.sources.taking_readers import ALL
 
 Counted = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -50,7 +50,7 @@ class SyncResult(TypedDict):
     details: RunDetails
 
 
-class Command(PreparedCommand):
+class Command(MigratedDatabaseCommand):
     help = "Bring sources up to date. The worker reads what came; 1 is returned when a run failed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -62,7 +62,7 @@ class Command(PreparedCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         results = []
-        for source in _choose(options["sources"]):
+        for source in _choose_sources(options["sources"]):
             result = _run(source, is_preview=options["dry_run"])
             results.append(result)
             if not options["json"]:
@@ -96,7 +96,7 @@ class Command(PreparedCommand):
             self.stdout.write(f"{source}: {result['kept']} documents are no longer in the source, and are kept.")
 
 
-def _choose(names: list[str]) -> list[Source]:
+def _choose_sources(names: list[str]) -> list[Source]:
     sources = Source.objects.select_related("collection").order_by("pk")
     if not names:
         return list(sources.filter(is_paused=False).exclude(kind=PUSH))
@@ -111,7 +111,7 @@ def _choose(names: list[str]) -> list[Source]:
 
 def _run(source: Source, *, is_preview: bool) -> SyncResult:
     try:
-        run = finish_in_process(request_run(source, is_preview=is_preview, enqueue=False))
+        run = finish_run_in_process(request_run(source, is_preview=is_preview, enqueue=False))
     except RunRefused as error:
         return {"source": source.pk, "name": source.name, "status": "busy", "error": str(error), "details": {}}
     return {

@@ -60,7 +60,7 @@ class ComparedHit:
         return self.other_rank - self.candidate.rank
 
     @property
-    def places(self) -> int:
+    def places_moved(self) -> int:
         return abs(self.places_gained)
 
 
@@ -84,12 +84,12 @@ class ProfileComparison:
     sides: tuple[ProfileResult, ProfileResult]
 
     @property
-    def shared_count(self) -> int:
+    def shared_hit_count(self) -> int:
         first, second = self.sides
         return len(first.ranks.keys() & second.ranks.keys())
 
     @property
-    def is_same(self) -> bool:
+    def has_same_ranking(self) -> bool:
         first, second = self.sides
         return first.ranks == second.ranks and not (first.error or second.error)
 
@@ -102,7 +102,7 @@ def compare_profiles(
 ) -> ProfileComparison:
     """Return the results of both search profiles. The first search fills caches, so it takes longer."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
-    return ProfileComparison((_add_other_ranks(first, second), _add_other_ranks(second, first)))
+    return ProfileComparison((_add_ranks_of_other_profile(first, second), _add_ranks_of_other_profile(second, first)))
 
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
@@ -136,7 +136,7 @@ def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, t
 
 
 def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]) -> tuple[ComparedHit, ...]:
-    parts_of = {candidate.chunk_id: _list_parts(candidate) for candidate in candidates}
+    parts_of = {candidate.chunk_id: _list_score_parts(candidate) for candidate in candidates}
     contributions = [part.contribution for parts in parts_of.values() for part in parts]
     largest = max(map(abs, contributions), default=0.0) or 1.0
     axis = 50.0 if any(contribution < 0 for contribution in contributions) else 0.0
@@ -153,7 +153,7 @@ def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]
     )
 
 
-def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult:
+def _add_ranks_of_other_profile(side: ProfileResult, other: ProfileResult) -> ProfileResult:
     ranks = other.ranks
     return replace(
         side,
@@ -162,7 +162,7 @@ def _add_other_ranks(side: ProfileResult, other: ProfileResult) -> ProfileResult
     )
 
 
-def _list_parts(candidate: Candidate) -> list[ScorePart]:
+def _list_score_parts(candidate: Candidate) -> list[ScorePart]:
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
         ScorePart(

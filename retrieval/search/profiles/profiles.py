@@ -19,7 +19,7 @@ from core.audit_signal import record_event
 from core.dataclass_json import to_json
 from retrieval.exceptions import SearchUnavailable
 from retrieval.fusion_methods import METHODS
-from retrieval.gates import PublicationRefused, find_objections
+from retrieval.gates import PublicationRefused, find_publication_objections
 from retrieval.metrics import PROFILE_FAILURES
 from retrieval.models import Publication, SearchProfile, SearchProfileVersion
 from retrieval.profile_settings import NO_RERANKER, ImproperProfile, ProfileSettings, from_json
@@ -90,19 +90,19 @@ def active_profile() -> NamedProfile:
         return NamedProfile(BUILT_IN, get_built_in_profile())
     version_id, name, stored = row
     try:
-        return NamedProfile(name, _read(stored), version_id)
+        return NamedProfile(name, _parse_stored_settings(stored), version_id)
     except ImproperProfile as error:
         PROFILE_FAILURES.inc()
         logger.error("The search profile in force, %s, cannot be used; the built-in one is: %s", name, error)
         return NamedProfile(f"{BUILT_IN} (instead of {name})", get_built_in_profile(), error=f"{name}: {error}")
 
 
-def register_chooser(chooser: Chooser) -> None:
+def register_profile_chooser(chooser: Chooser) -> None:
     if chooser not in _choosers:
         _choosers.append(chooser)
 
 
-def choose_profile(subject: str) -> NamedProfile:
+def choose_profile_for_visitor(subject: str) -> NamedProfile:
     """Return the search profile for a visitor ("user:ID" or "visitor:ID").
 
     The first chooser that returns a profile decides, otherwise :func:`active_profile`. Raises: SearchUnavailable.
@@ -119,7 +119,7 @@ def choose_profile(subject: str) -> NamedProfile:
 
 
 @functools.lru_cache(maxsize=16)
-def _read(stored: str) -> ProfileSettings:
+def _parse_stored_settings(stored: str) -> ProfileSettings:
     return from_json(json.loads(stored))
 
 
@@ -132,7 +132,7 @@ def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
     return NamedProfile(str(version), version.read_settings(), version.pk)
 
 
-def apply_hybrid_switch(plan: SearchPlan) -> SearchPlan:
+def apply_hybrid_setting(plan: SearchPlan) -> SearchPlan:
     """Return the plan; if RETRIEVAL_HYBRID_ENABLED is false, a changed plan that ranks by vectors alone."""
     if settings.RETRIEVAL_HYBRID_ENABLED:
         return plan
@@ -179,7 +179,7 @@ def publish_profile(
     by = published_by.pk if published_by else None
     with transaction.atomic():
         _lock_publications()
-        objections = find_objections(version)
+        objections = find_publication_objections(version)
         if objections and not override.strip():
             raise PublicationRefused(objections)
         SearchProfileVersion.objects.filter(is_published=True).update(is_published=False)

@@ -19,11 +19,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from retrieval.exceptions import RerankFailed
 from retrieval.index.embedders import model_files
-from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_object
+from retrieval.index.embedders.model_files import CONFIG, NEWER_CONFIG, find_model, load_tokenizer, read_json_object
 from retrieval.index.embedders.session import (
     PerProcessModel,
     build_model_inputs,
-    open_session,
+    open_onnx_session,
     read_input_types,
     replace_surrogates,
 )
@@ -149,7 +149,11 @@ def _read_model_folder(folder: Path) -> tuple[Path, int, bool]:
     Raises: ImproperlyConfigured.
     """
     try:
-        export, config, newer = find_model(folder), read_object(folder / CONFIG), read_object(folder / NEWER_CONFIG)
+        export, config, newer = (
+            find_model(folder),
+            read_json_object(folder / CONFIG),
+            read_json_object(folder / NEWER_CONFIG),
+        )
     except (OSError, ValueError) as error:
         raise ImproperlyConfigured(f"The cross encoder in {folder} cannot be used: {error}.") from error
     named = (
@@ -171,7 +175,7 @@ def _load_model(folder: Path) -> _PairRuntime:
     try:
         tokenizer = load_tokenizer(folder)
         tokenizer.enable_truncation(tokens)
-        session = open_session(str(export))
+        session = open_onnx_session(str(export))
         return _PairRuntime(session, tokenizer, read_input_types(session), is_sigmoid)
     except Exception as error:  # ONNX Runtime's exceptions have no common base class.
         raise ImproperlyConfigured(

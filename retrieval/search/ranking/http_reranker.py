@@ -64,7 +64,7 @@ class HttpReranker(Reranker):
     def score(self, query: str, chunk_ids: Sequence[int], timeout_seconds: float) -> dict[int, float]:
         deadline = time.monotonic() + timeout_seconds
         try:
-            with self._breaker.call(RerankFailed):
+            with self._breaker.guard_call(RerankFailed):
                 texts = load_chunk_texts(chunk_ids)
                 scores = self.score_texts(query, [*texts.values()], deadline - time.monotonic())
         except BreakerOpen as error:

@@ -11,13 +11,13 @@ from retrieval.index.term_statistics import (
     build_configuration_condition,
     count_passages_in,
     group_by_configuration,
-    list_mixed_collections,
+    list_multilingual_collections,
     read_lexemes,
 )
 from retrieval.search.ranking.tsquery import join_with_and, join_with_or, limit_to_one_field, quote_lexeme
 from retrieval.search.understanding.syntax import ParsedQuestion, parse_question
 from retrieval.search.understanding.vocabulary import (
-    Expansion,
+    TermExpansion,
     find_similar_lexemes,
     find_unknown_terms,
     read_document_frequencies,
@@ -127,17 +127,17 @@ def build_candidate_query(terms: Sequence[Term], threshold: float) -> str:
     del ordered[MOST_TERMS:]
     while granted < needed and ordered:
         try:
-            return _Formula(ordered).build_tsquery(needed - granted) or ""
-        except _TooLarge:
+            return _TsqueryBuilder(ordered).build_tsquery(needed - granted) or ""
+        except _TsqueryTooLarge:
             granted += ordered.pop().bound
     return " | ".join(term.notation for term in terms if not term.common)
 
 
-class _TooLarge(Exception):
+class _TsqueryTooLarge(Exception):
     pass
 
 
-class _Formula:
+class _TsqueryBuilder:
     def __init__(self, terms: Sequence[Term]) -> None:
         self._terms = terms
         self._left = LARGEST_FORMULA
@@ -150,9 +150,9 @@ class _Formula:
 
         A score is at most the sum of the ``bound`` of each term in the passage.
         """
-        return self._build_rest_of_query(0, needed, False)
+        return self._build_tsquery_from_term(0, needed, False)
 
-    def _build_rest_of_query(self, place: int, needed: float, is_candidate: bool) -> str | None:
+    def _build_tsquery_from_term(self, place: int, needed: float, is_candidate: bool) -> str | None:
         """Return the part of the tsquery for the terms from index ``place`` on.
 
         These terms must add at least ``needed`` to the score. A passage needs a term that is not common;
@@ -166,13 +166,13 @@ class _Formula:
         term = self._terms[place]
         if term.common and not is_candidate:
             return None
-        held = self._build_rest_of_query(place + 1, needed - term.bound, True)
-        lacking = self._build_rest_of_query(place + 1, needed, is_candidate)
+        held = self._build_tsquery_from_term(place + 1, needed - term.bound, True)
+        lacking = self._build_tsquery_from_term(place + 1, needed, is_candidate)
         if held is None or lacking == "":
             return lacking
         self._left -= 1
         if self._left < 0:
-            raise _TooLarge
+            raise _TsqueryTooLarge
         with_term = f"{term.notation} & ( {held} )" if held else term.notation
         return with_term if lacking is None else f"{with_term} | {lacking}"
 
@@ -202,7 +202,7 @@ class LexicalQuery:
     idf: Mapping[str, float]
     matching: tuple[str, ...]
     largest_weight: float
-    expansions: Mapping[str, tuple[Expansion, ...]] = field(default_factory=dict)
+    expansions: Mapping[str, tuple[TermExpansion, ...]] = field(default_factory=dict)
     constraint: str = ""
     document_frequencies: Mapping[str, int] = field(default_factory=dict)
     unknown: int = 0
@@ -314,7 +314,7 @@ def build_queries(
                 LexicalQuery(
                     configuration,
                     pks,
-                    list_mixed_collections(pks),
+                    list_multilingual_collections(pks),
                     idf,
                     tuple(selective or [min(held, key=lambda lexeme: (held[lexeme], lexeme))]),
                     1 + settings.BM25_K1,

@@ -210,7 +210,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
     analysed, analysed_values = build_configuration_condition(query.configuration, query.collections)
     products, weights = _build_inner_products(query)
 
-    def best(notation: str) -> list[tuple[int, float]]:
+    def fetch_best_rows(notation: str) -> list[tuple[int, float]]:
         rows = fetch_rows(
             f"SELECT id, {products} AS distance FROM retrieval_chunk "
             f"WHERE {analysed} AND search_vector @@ %s::tsquery{passing} "
@@ -231,13 +231,17 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
         if len(chosen) == looked_at:
             continue
         looked_at = len(chosen)
-        rows = best(" | ".join(term.notation for term in chosen))
+        rows = fetch_best_rows(" | ".join(term.notation for term in chosen))
         if looked_at == selective:
             return rows
         if len(rows) == depth:
             threshold = rows[-1][1]
             others = sum(term.bound for term in terms if term not in chosen)
-            return rows if others < threshold * (1 - ROUNDING) else best(build_candidate_query(terms, threshold))
+            return (
+                rows
+                if others < threshold * (1 - ROUNDING)
+                else fetch_best_rows(build_candidate_query(terms, threshold))
+            )
 
 
 def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:

@@ -15,9 +15,9 @@ from django.db import DatabaseError
 from core import deadline
 from core.database import limit_statements, release_connections
 from core.exceptions import RagsiteError
-from core.tracing import annotate, span
+from core.tracing import annotate_span, span
 from retrieval.exceptions import NodeLost, RetrieverFailed
-from retrieval.index.active_embedder import find_searched_embedder
+from retrieval.index.active_embedder import find_query_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
 from retrieval.search.passage_rows import load_stored_chunks
@@ -93,7 +93,7 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
     try:
         with span(f"search.{ranker.retriever.value}", depth=plan.depth):
             ranking = ranker.rank(plan.depth)
-            annotate(returned=len(ranking.chunks))
+            annotate_span(returned=len(ranking.chunks))
         stored = _read_ranked_chunks(ranker, ranking, plan)
     except RetrieverFailed as error:
         return RetrieverResult(build_trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
@@ -113,7 +113,7 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
     try:
         embedder_id = ranker.embedder_id
         if embedder_id is None and plan.weights.get(Retriever.VECTOR) > 0:
-            embedder_id = find_searched_embedder().pk
+            embedder_id = find_query_embedder().pk
         with limit_statements(plan.retriever_timeout_seconds):
             return load_stored_chunks(
                 [chunk.chunk_id for chunk in ranking.chunks],
@@ -153,7 +153,7 @@ def load_candidate_data(
         return [CandidateData() for _ in searches]
     rankers = {result.trace.retriever: result.ranker for result in answered}
     vector_ranker = rankers.get(Retriever.VECTOR)
-    known, read = _merge_read_chunks(answered)
+    known, read = _merge_stored_chunks(answered)
     unread = everything - read
     try:
         if unread:
@@ -177,7 +177,7 @@ def load_candidate_data(
     return [_collect_candidate_data(results, stored) for results in searches]
 
 
-def _merge_read_chunks(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
+def _merge_stored_chunks(answered: Iterable[RetrieverResult]) -> tuple[dict[int, StoredChunk], set[int]]:
     known: dict[int, StoredChunk] = {}
     read: set[int] = set()
     for result in answered:

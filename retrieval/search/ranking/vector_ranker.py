@@ -17,7 +17,7 @@ from pgvector import HalfVector
 from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from retrieval.exceptions import RetrieverFailed
-from retrieval.index.active_embedder import encode_query, find_searched_embedder
+from retrieval.index.active_embedder import encode_query, find_query_embedder
 from retrieval.index.distribution import count_vector_indexes
 from retrieval.index.term_statistics import count_passages_in
 from retrieval.index.vector_index import build_exact_distance, build_indexed_distance, build_scan_settings
@@ -49,7 +49,9 @@ class VectorRanker(Ranker):
         """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
         query = self._query.to_text()
         looked_at = (
-            depth * self._plan.settings.oversampling * _compute_widening(count_passages_in(self._filters.collections))
+            depth
+            * self._plan.settings.oversampling
+            * _compute_depth_factor(count_passages_in(self._filters.collections))
         )
         scan = build_scan_settings(round(looked_at))
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, scan):
@@ -100,7 +102,7 @@ class VectorRanker(Ranker):
     @cached_property
     def _embedder(self) -> Embedder:
         try:
-            return find_searched_embedder()
+            return find_query_embedder()
         except RagsiteError as error:
             raise RetrieverFailed(str(error)) from error
 
@@ -116,7 +118,7 @@ class VectorRanker(Ranker):
             raise RetrieverFailed(f"The question could not be embedded: {error}") from error
 
 
-def _compute_widening(passages: int) -> float:
+def _compute_depth_factor(passages: int) -> float:
     if passages <= WIDENED_FROM:
         return 1.0
     return 1 + max(0.0, math.log2(passages / count_vector_indexes() / WIDENED_FROM)) / 2

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from retrieval.text.word_lists import read_patterns
-from retrieval.types import Classification, QueryClass
+from retrieval.types import QueryClass, QueryClassification
 
 # Only these rules depend on capitals, which identifiers and error messages have.
 AS_TYPED = frozenset({"error message", "identifier"})
@@ -52,11 +52,11 @@ def _read_rules() -> Iterator[tuple[str, QueryClass, re.Pattern[str]]]:
 RULES = tuple(_read_rules())
 
 
-def classify_question(question: str) -> Classification:
+def classify_question(question: str) -> QueryClassification:
     """Return the question's class and the rule that decided; `default` and NO_PATTERN if no rule matches."""
     typed = " ".join(question[:CHARACTERS_READ].split()).replace("’", "'")
     lowered = typed.lower()
     for rule, query_class, pattern in RULES:
         if pattern.search(typed if rule in AS_TYPED else lowered):
-            return Classification(query_class, rule)
-    return Classification(QueryClass.DEFAULT, NO_PATTERN)
+            return QueryClassification(query_class, rule)
+    return QueryClassification(QueryClass.DEFAULT, NO_PATTERN)

@@ -51,7 +51,7 @@ class ModelReformulator:
         if not history and len(question.split()) <= LONG_QUESTION_WORDS:
             return Reformulation(question, changed=False, reason="", by=self._model.name)
         try:
-            with self._breaker.call(ModelFailed):
+            with self._breaker.guard_call(ModelFailed):
                 answer = self._model.complete(_build_messages(question, history))
             query = _read_query(answer, question)
             if "://" in query and "://" not in question:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from retrieval.search.understanding.dependent_questions import CONJUNCTIONS, has_pronoun
-from retrieval.search.understanding.named_things import find_codes
+from retrieval.search.understanding.named_things import find_alphanumeric_codes
 from retrieval.text.terms import find_identifiers
 from retrieval.text.word_lists import fill_in
 from retrieval.types import Turn
@@ -38,7 +38,7 @@ def remove_identifier_from_history(question: str) -> str:
 
 
 def find_codes_and_names(question: str) -> list[str]:
-    codes = find_codes(question)
+    codes = find_alphanumeric_codes(question)
     written = [way for whole, way in find_identifiers(question) if whole in codes]
     return list(dict.fromkeys([*written, *_CAMEL.findall(question)]))
 

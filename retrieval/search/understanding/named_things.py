@@ -60,7 +60,7 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
     return max(found.values(), default=0) <= RARE_SHARE * count_passages_in(collection_ids)
 
 
-def find_codes(question: str) -> frozenset[str]:
+def find_alphanumeric_codes(question: str) -> frozenset[str]:
     """Return the codes in the question, as lower-case letters and digits: ``mx9920w`` for MX-9920-W."""
     words = (word.strip(".,;:!?()\"'") for word in add_identifier_parts(parse_question(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))

@@ -85,11 +85,11 @@ class NearWord:
 class Vocabulary(Protocol):
     """The words in the searched collections.
 
-    If ``knows_words`` is false, the result of :meth:`is_ordinary` is unreliable.
+    If ``can_recognise_words`` is false, the result of :meth:`is_ordinary` is unreliable.
     """
 
     @property
-    def knows_words(self) -> bool: ...
+    def can_recognise_words(self) -> bool: ...
 
     def find_unknown_words(self, text: str) -> Sequence[str]:
         """Return the words of ``text`` that no document contains in any form."""
@@ -103,7 +103,7 @@ class Vocabulary(Protocol):
     def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return how the documents spell each code, most frequent first. Codes are lower-case letters and digits."""
 
-    def find_near_codes(self, code: str) -> Sequence[str]:
+    def find_similar_codes(self, code: str) -> Sequence[str]:
         """Return codes in the documents that are similar to ``code``, nearest first."""
 
 
@@ -122,7 +122,7 @@ class _Replacement:
 
 def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None:
     replacements = _rewrite_codes(question, vocabulary)
-    for token in _find_unknown(question, vocabulary, replacements):
+    for token in _find_unknown_tokens(question, vocabulary, replacements):
         meant = _find_certain_correction(token, question, vocabulary)
         if meant:
             replacements.append(_Replacement(token.start, token.end, meant))
@@ -136,16 +136,16 @@ def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return variants of the question with similar words for unknown words; empty if all words are known."""
     certain = _rewrite_codes(question, vocabulary)
     offers: list[list[_Replacement]] = []
-    for token in _find_unknown(question, vocabulary, certain):
+    for token in _find_unknown_tokens(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
         most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
         meant = [each.text for each in vocabulary.find_near_words(token.text) if each.edits <= most_edits]
         offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
     for token in _find_codes(question):
-        code = _join(token.text)
+        code = _normalise_code(token.text)
         if not vocabulary.find_code_spellings([code]):
-            near = vocabulary.find_near_codes(code)
+            near = vocabulary.find_similar_codes(code)
             offers.append([_Replacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
     questions = [
@@ -161,7 +161,7 @@ def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary
     is_name = token.text[:1].isupper() and token.start > 0 and question[:1].isupper()
     if len(typed) < SHORTEST_WORD or vocabulary.is_ordinary(typed) or (is_name and not question.isupper()):
         return ""
-    is_no_word = vocabulary.knows_words
+    is_no_word = vocabulary.can_recognise_words
     certain = [
         each
         for each in vocabulary.find_near_words(token.text)
@@ -173,7 +173,7 @@ def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary
     return _match_case(token.text, certain[0].text)
 
 
-def _find_unknown(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
+def _find_unknown_tokens(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
     words = [
         token
         for token in tokenize_question(question)
@@ -192,7 +192,7 @@ def _find_codes(question: str) -> list[Token]:
     return [
         token
         for token in tokenize_question(question)
-        if not token.is_protected and _is_code(_join(token.text)) and token.text[:2] != "--"
+        if not token.is_protected and _is_alphanumeric_code(_normalise_code(token.text)) and token.text[:2] != "--"
     ]
 
 
@@ -204,8 +204,8 @@ def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
             span = tokens[first:last]
             if any(token.is_protected or not token.is_word for token in span):
                 break
-            code = _join("".join(token.text for token in span))
-            if _is_code(code) and (last == first + 1 or all(map(_is_part_of_code, span))):
+            code = _normalise_code("".join(token.text for token in span))
+            if _is_alphanumeric_code(code) and (last == first + 1 or all(map(_is_part_of_code, span))):
                 spans[span[0].start, span[-1].end] = code
     return spans
 
@@ -230,11 +230,11 @@ def _is_part_of_code(token: Token) -> bool:
     return len(token.text) <= _LONGEST_PART_OF_CODE and token.text.isalnum() and token.text not in _SMALL_WORDS
 
 
-def _is_code(joined: str) -> bool:
+def _is_alphanumeric_code(joined: str) -> bool:
     return len(joined) > 2 and joined.isalnum() and not joined.isalpha() and not joined.isdigit()
 
 
-def _join(text: str) -> str:
+def _normalise_code(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
 
 

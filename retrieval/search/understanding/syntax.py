@@ -47,7 +47,7 @@ def parse_question(question: str) -> ParsedQuestion:
     text: list[str] = []
     unquoted: list[str] = []
 
-    def take(start: int, end: int) -> None:
+    def append_without_exclusions(start: int, end: int) -> None:
         # The question is not sliced, because the character before ``start`` decides whether a minus begins a word.
         for match in _EXCLUDED.finditer(question, start, end):
             between = question[start : match.start()]
@@ -63,7 +63,7 @@ def parse_question(question: str) -> ParsedQuestion:
         phrase = " ".join((match["straight"] or match["curly"] or match["angled"] or "").split())
         if not _WORD.search(phrase):
             continue
-        take(position, match.start())
+        append_without_exclusions(position, match.start())
         position = match.end()
         unquoted.append(" ")
         if match["minus"]:
@@ -71,7 +71,7 @@ def parse_question(question: str) -> ParsedQuestion:
         else:
             phrases.append(phrase)
             text.append(phrase)
-    take(position, len(question))
+    append_without_exclusions(position, len(question))
     if _SENTENCE.search(question) and _WORD.search("".join(unquoted)):
         phrases.clear()
     parsed = ParsedQuestion(

@@ -74,7 +74,7 @@ LONGEST_ENDING = 4
 MOST_TERMS = 8
 
 
-def filter_seen_chunks(collections: Sequence[int], readers: Sequence[ReaderRights]) -> QuerySet[Chunk]:
+def filter_readable_chunks(collections: Sequence[int], readers: Sequence[ReaderRights]) -> QuerySet[Chunk]:
     chunks = Chunk.objects.filter(collection__in=collections)
     return (
         chunks.filter(document__in=Document.objects.filter(build_readable_condition(readers)).order_by())
@@ -91,7 +91,7 @@ def filter_visible_lexemes(
         return set(named)
     try:
         seen, parameters = (
-            filter_seen_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
+            filter_readable_chunks(collections, readers).order_by().values("search_vector").query.sql_with_params()
         )
     except EmptyResultSet:
         return set()
@@ -106,7 +106,7 @@ def filter_visible_lexemes(
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
+class TermExpansion:
     lexeme: str
     edits: int
     document_frequency: int
@@ -145,7 +145,7 @@ def find_similar_lexemes(
     searched: Sequence[int],
     passages: int,
     readers: Sequence[ReaderRights] = (ANYBODY,),
-) -> tuple[Expansion, ...]:
+) -> tuple[TermExpansion, ...]:
     """Return the lexemes that the user may have meant by ``typed``, nearest first, with document frequencies.
 
     The lexemes are from ``collections``, which use ``configuration``. The frequencies are sums over all ``searched``.
@@ -162,7 +162,7 @@ def find_similar_lexemes(
     if not kept:
         return ()
     idf = compute_inverse_document_frequency(max(frequencies[found] for found in kept), passages)
-    return tuple(Expansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
+    return tuple(TermExpansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
 
 
 def _find_near(
@@ -263,7 +263,7 @@ class CollectionVocabulary:
         return 1 in embedder_choice.get_embedder().count_tokens(forms)
 
     @property
-    def knows_words(self) -> bool:
+    def can_recognise_words(self) -> bool:
         return embedder_choice.get_embedder().count_tokens([_LONG_WORD]) == [1]
 
     def find_near_words(self, word: str) -> list[NearWord]:
@@ -291,9 +291,9 @@ class CollectionVocabulary:
 
     def find_code_spellings(self, codes: Sequence[str]) -> Mapping[str, list[str]]:
         known = read_document_frequencies(codes, self._collections, self._readers)
-        return {code: ways for code in known if (ways := self._find_spellings(code))}
+        return {code: ways for code in known if (ways := self._find_code_spellings(code))}
 
-    def find_near_codes(self, code: str) -> list[str]:
+    def find_similar_codes(self, code: str) -> list[str]:
         edits = get_allowed_edits(len(code))
         if len(code) > LONGEST_TERM:
             return []
@@ -301,10 +301,10 @@ class CollectionVocabulary:
         candidates = [each for each in alike if each.isalnum() and not each.isalpha() and not each.isdigit()]
         distances = compute_edit_distances(code, candidates)[0]
         near = sorted((int(distances[place]), candidates[place]) for place in np.nonzero(distances <= edits)[0])
-        ways = [self._find_spellings(each) for _, each in near[:MOST_CODES]]
+        ways = [self._find_code_spellings(each) for _, each in near[:MOST_CODES]]
         return [way[0] for way in ways if way]
 
-    def _find_spellings(self, code: str) -> list[str]:
+    def _find_code_spellings(self, code: str) -> list[str]:
         written: Counter[str] = Counter()
         for text in self._read_passages([code]):
             written.update(way for whole, way in find_identifiers(text) if whole == code)
@@ -314,7 +314,7 @@ class CollectionVocabulary:
         if not lexemes:
             return []
         fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
-        chunks = filter_seen_chunks(self._collections, self._readers).order_by().values(*fields)
+        chunks = filter_readable_chunks(self._collections, self._readers).order_by().values(*fields)
         try:
             seen, parameters = chunks.query.sql_with_params()
         except EmptyResultSet:

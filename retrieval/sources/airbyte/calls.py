@@ -28,7 +28,7 @@ _STREAM_PARTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StreamRecord:
     stream: str
     data: dict[str, Any]
 
@@ -87,7 +87,7 @@ class ConnectorCalls:
 
     def read_records(
         self, streams: Collection[ChosenStream], state: str = "", seconds: float = ProcessLimits().seconds
-    ) -> Iterator[Record | StateMessage]:
+    ) -> Iterator[StreamRecord | StateMessage]:
         """Yield the records of the streams, and between them the connector's STATE messages, in the connector's order.
 
         The connector continues after ``state``, the last STATE of an earlier call. Raises: SourceRefused or
@@ -108,7 +108,7 @@ class ConnectorCalls:
                 raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % str(record)[:100])
             name = join_name(record.get("namespace"), record.get("stream"))
             if name in names:
-                yield Record(name, record["data"])
+                yield StreamRecord(name, record["data"])
 
     def _configuration(self) -> dict[str, str]:
         return {"--config": json.dumps(self._config)}

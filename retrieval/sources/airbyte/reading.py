@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from retrieval.models import ReadingState, RegisteredConnector
-from retrieval.sources.airbyte.state_messages import Snapshot, StateCollector, StateMessage, write_state
+from retrieval.sources.airbyte.state_messages import Snapshot, StateCollector, StateMessage, serialise_state
 from retrieval.sources.airbyte.streams import DAYS_BETWEEN_FULL, ChosenStream
 
 # A STATE is not kept if a newer one follows within this many items.
@@ -29,7 +29,7 @@ def hash_setup(connector: RegisteredConnector, config: Mapping[str, Any], stream
     return salted_hmac("retrieval.sources.airbyte.reading", told, algorithm="sha256").hexdigest()
 
 
-class Reading:
+class ReadProgress:
     """Tracks how far one run has read a source, so that the next run can continue.
 
     ``state`` is the connector's stored STATE (empty: read everything). ``is_full``: the run reads all records.
@@ -44,7 +44,7 @@ class Reading:
         self._read_all_at = stored.read_all_at if stored is not None else None
         if stored is not None and stored.began_run is not None:
             self._began_run, self.state = stored.began_run, stored.messages
-        elif stored is not None and not _is_due(stored, days or DAYS_BETWEEN_FULL):
+        elif stored is not None and not _is_full_read_due(stored, days or DAYS_BETWEEN_FULL):
             self.is_full, self.state = False, stored.messages
         self._known = StateCollector(self.state, self._incremental)
         self._checkpoints: list[tuple[int, Snapshot]] = []
@@ -56,7 +56,7 @@ class Reading:
 
     @property
     def has_advanced(self) -> bool:
-        return bool(self._checkpoints) and write_state(self._checkpoints[-1][1]) != self.state
+        return bool(self._checkpoints) and serialise_state(self._checkpoints[-1][1]) != self.state
 
     def remember_state(self, message: StateMessage, items: int) -> None:
         """Remember a STATE message, and how many different items came before it."""
@@ -78,7 +78,7 @@ class Reading:
             return True
         return self.is_full and last_run < self._began_run
 
-    def store_state(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
+    def store_connector_state(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
         """Store the newest STATE message before which all items are saved. The next run continues there.
 
         - ``saved``: the number of saved items, from the first one on.
@@ -92,7 +92,7 @@ class Reading:
         if not is_done and (not reached or reached[-1] <= self._stored):
             return
         self._stored = reached[-1] if reached else self._stored
-        messages = write_state(self._checkpoints[self._stored][1]) if self._stored >= 0 else self.state
+        messages = serialise_state(self._checkpoints[self._stored][1]) if self._stored >= 0 else self.state
         if self.is_full and is_done:
             self._read_all_at = timezone.now()
         values = {
@@ -104,7 +104,7 @@ class Reading:
         ReadingState.objects.update_or_create(source_id=self._source, defaults=values)
 
 
-def _is_due(stored: ReadingState, days: int) -> bool:
+def _is_full_read_due(stored: ReadingState, days: int) -> bool:
     age = timezone.now() - stored.read_all_at if stored.read_all_at else timedelta.max
     # Each run reads everything if the connector sends no STATE.
     return not stored.messages or age >= timedelta(days=days)

@@ -64,7 +64,7 @@ class StateCollector:
         return dict(self._parts)
 
 
-def write_state(parts: Snapshot) -> str:
+def serialise_state(parts: Snapshot) -> str:
     if not parts:
         return ""
     return json.dumps(parts[_LEGACY] if _LEGACY in parts else list(parts.values()))

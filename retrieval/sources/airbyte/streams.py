@@ -1,6 +1,6 @@
 """Choose streams (kinds of records) of a connector, and how each is read.
 
-The names of a stream's options begin with a prefix (`build_prefix`).
+The names of a stream's options begin with a prefix (`build_option_prefix`).
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ def list_chosen_streams(options: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in options.get("streams") or []]
 
 
-def build_prefix(name: str) -> str:
+def build_option_prefix(name: str) -> str:
     """Return the prefix of the stream's option names. It is unique and can be part of an HTML id."""
     return f"of.{quote(name, safe='').replace('.', '%2E')}."
 
 
-def add_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{build_prefix(name)}{option}": value for option, value in options.items()}
+def add_option_prefix(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{build_option_prefix(name)}{option}": value for option, value in options.items()}
 
 
 def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    prefix = build_prefix(name)
+    prefix = build_option_prefix(name)
     return {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
 
 
 def drop_options_of_unchosen_streams(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the source's own options and the options of chosen streams."""
-    chosen = tuple(map(build_prefix, list_chosen_streams(options)))
+    chosen = tuple(map(build_option_prefix, list_chosen_streams(options)))
     return {
         option: value for option, value in options.items() if not option.startswith("of.") or option.startswith(chosen)
     }
@@ -103,7 +103,7 @@ def is_deleted(values: list[Any]) -> bool:
     return any(value and str(value).strip().lower() not in _FALSE for value in values)
 
 
-def build_change_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
+def build_incremental_fields(stream: Mapping[str, Any]) -> dict[str, forms.Field]:
     """Return the form fields for incremental reading of the stream; none if it cannot be read incrementally."""
     if not can_read_changes(stream):
         return {}
@@ -147,7 +147,7 @@ def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) ->
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
         if options.get("sync_mode") == INCREMENTAL and not has_cursor:
             said = _t("To read only what changed, name the field that grows with each change.")
-            yield f"{build_prefix(name)}cursor_field", ValidationError(said)
+            yield f"{build_option_prefix(name)}cursor_field", ValidationError(said)
 
 
 def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
@@ -158,4 +158,4 @@ def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, Vali
     for name in list_chosen_streams(cleaned):
         if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")
-            yield f"{build_prefix(name)}sync_mode", ValidationError(said)
+            yield f"{build_option_prefix(name)}sync_mode", ValidationError(said)

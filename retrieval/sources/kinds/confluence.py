@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, build_page
 from retrieval.sources.network import Client, check_page_is_new
-from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.options import Account, AddressField, SourceOptionsForm
 from retrieval.sources.protocol import FetchedItem, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
 from retrieval.sources.reader_names import ReadersBySourceForm
 
@@ -26,19 +26,19 @@ _MEMBERS_A_PAGE = 200
 _MOST_MEMBERS = 10_000
 
 
-class ConfluenceOptions(ReadersBySourceForm, Options, Account):
+class ConfluenceOptions(ReadersBySourceForm, SourceOptionsForm, Account):
     url = AddressField(
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
     )
     space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
 
 
-class _Unreadable(RagsiteError):
+class _RightsUnreadable(RagsiteError):
     """An error: a response does not say who may read a page or space. The message is for the admin."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Subjects:
+class _PermittedReaders:
     """Who may read a page or space: groups, users (by their id), or everybody."""
 
     groups: frozenset[str] = frozenset()
@@ -50,20 +50,22 @@ class _Subjects:
 class _Rights:
     """A run's cache of the space's readers, the members of groups, and the names of accounts."""
 
-    space: _Subjects = field(default_factory=_Subjects)
+    space: _PermittedReaders = field(default_factory=_PermittedReaders)
     unread: str = ""
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     unread_groups: list[str] = field(default_factory=list)
     group_ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def read_users_and_groups(self, subjects: Mapping[str, Any]) -> _Subjects:
-        """Return the users and groups in a response. Raises: _Unreadable if the list of either is missing."""
+    def read_users_and_groups(self, subjects: Mapping[str, Any]) -> _PermittedReaders:
+        """Return the users and groups in a response. Raises: _RightsUnreadable if the list of either is missing."""
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
-            return _Subjects(frozenset(map(self.remember_group, groups)), frozenset(map(self.remember_user, users)))
+            return _PermittedReaders(
+                frozenset(map(self.remember_group, groups)), frozenset(map(self.remember_user, users))
+            )
         except (KeyError, TypeError, AttributeError) as error:
-            raise _Unreadable(_t("the answer does not name accounts and groups")) from error
+            raise _RightsUnreadable(_t("the answer does not name accounts and groups")) from error
 
     def remember_group(self, group: Mapping[str, Any]) -> str:
         name = str(group["name"])
@@ -76,42 +78,42 @@ class _Rights:
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
 
-    def read_space_readers(self, permissions: Iterable[Mapping[str, Any]]) -> _Subjects:
+    def read_space_readers(self, permissions: Iterable[Mapping[str, Any]]) -> _PermittedReaders:
         """Return who may see the space. Confluence Cloud and Server list permissions in different forms."""
-        found = _Subjects()
+        found = _PermittedReaders()
         try:
             for each in permissions:
                 operation = each["operation"]
                 name = operation.get("operation") or operation.get("operationKey")
                 if name == "read" and operation["targetType"] == "space":
                     granted = self._read_grant(each)
-                    found = _Subjects(
+                    found = _PermittedReaders(
                         found.groups | granted.groups,
                         found.users | granted.users,
                         found.is_everybody or granted.is_everybody,
                     )
         except (KeyError, TypeError, AttributeError) as error:
-            raise _Unreadable(_t("the permissions of the space are in a form that is not understood")) from error
-        if found == _Subjects():
+            raise _RightsUnreadable(_t("the permissions of the space are in a form that is not understood")) from error
+        if found == _PermittedReaders():
             # At least the source's account may see the space, so an empty answer is incomplete.
-            raise _Unreadable(_t("the answer does not name who may see the space"))
+            raise _RightsUnreadable(_t("the answer does not name who may see the space"))
         return found
 
-    def _read_grant(self, grant: Mapping[str, Any]) -> _Subjects:
+    def _read_grant(self, grant: Mapping[str, Any]) -> _PermittedReaders:
         if grant.get("anonymousAccess"):
-            return _Subjects(is_everybody=True)
+            return _PermittedReaders(is_everybody=True)
         if (subject := grant.get("subject")) is not None:
             kind = subject.get("type")
             if kind == "anonymous":
-                return _Subjects(is_everybody=True)
+                return _PermittedReaders(is_everybody=True)
             if kind == "group":
-                return _Subjects(groups=frozenset([self.remember_group(subject)]))
-            return _Subjects(users=frozenset([self.remember_user(subject)]))
+                return _PermittedReaders(groups=frozenset([self.remember_group(subject)]))
+            return _PermittedReaders(users=frozenset([self.remember_user(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
         return self.read_users_and_groups({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
 
-    def name_readers(self, admitted: _Subjects) -> ItemReaders:
+    def convert_to_item_readers(self, admitted: _PermittedReaders) -> ItemReaders:
         users = tuple(sorted(self.names[each] for each in admitted.users))
         return ItemReaders(tuple(sorted(admitted.groups)), users, admitted.is_everybody)
 
@@ -144,7 +146,7 @@ class ConfluenceConnector(WikiConnector):
                 title, links = str(page["title"]), page.get("_links", {})
                 url = self._address + links["webui"] if links.get("webui") else ""
                 version = str(page["version"]["number"])
-                readers = self._find_readers(self._rights, page, unread) if self._rights is not None else None
+                readers = self._find_page_readers(self._rights, page, unread) if self._rights is not None else None
                 yield RemoteItem(str(page["id"]), f"{title}.html", version, url=url, title=title, readers=readers)
             following = answer.get("_links", {}).get("next")
             if not following:
@@ -192,24 +194,24 @@ class ConfluenceConnector(WikiConnector):
             if not isinstance(permissions, list):
                 permissions = self._ask_json(f"{address}/permissions")
             rights.space = rights.read_space_readers(permissions)
-        except (SourceRefused, SourceUnavailable, _Unreadable) as error:
+        except (SourceRefused, SourceUnavailable, _RightsUnreadable) as error:
             rights.unread = _explain(error)
 
-    def _find_readers(self, rights: _Rights, page: Mapping[str, Any], unread: str) -> ItemReaders:
+    def _find_page_readers(self, rights: _Rights, page: Mapping[str, Any], unread: str) -> ItemReaders:
         admitted = rights.space
         try:
             if unread or rights.unread:
-                raise _Unreadable(rights.unread or unread)
+                raise _RightsUnreadable(rights.unread or unread)
             for place in (page, *_read_ancestors(page)):
                 restrictions = _read_restrictions(place)
                 # A page inherits the restrictions of its ancestors and its space.
                 if _is_restricted(restrictions):
                     admitted = self._intersect(rights, admitted, rights.read_users_and_groups(restrictions))
-        except _Unreadable as error:
+        except _RightsUnreadable as error:
             return ItemReaders(unread=str(error))
-        return rights.name_readers(admitted)
+        return rights.convert_to_item_readers(admitted)
 
-    def _intersect(self, rights: _Rights, one: _Subjects, other: _Subjects) -> _Subjects:
+    def _intersect(self, rights: _Rights, one: _PermittedReaders, other: _PermittedReaders) -> _PermittedReaders:
         """Return the readers that both ``one`` and ``other`` admit."""
         if one.is_everybody:
             return other
@@ -227,7 +229,7 @@ class ConfluenceConnector(WikiConnector):
                 else:
                     found |= members & in_those
         in_groups = frozenset[str]().union(*(rights.members.get(each, frozenset()) for each in groups))
-        return _Subjects(groups, named | (found - in_groups))
+        return _PermittedReaders(groups, named | (found - in_groups))
 
     def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
         """Return the members of the group; none if they cannot be read, so that no user gets too many rights."""
@@ -251,7 +253,7 @@ class ConfluenceConnector(WikiConnector):
                 return
 
     @property
-    def notes(self) -> list[str]:
+    def run_notes(self) -> list[str]:
         unread = self._rights.unread_groups if self._rights is not None else []
         if not unread:
             return []
@@ -270,22 +272,22 @@ def _explain(error: Exception) -> str:
 def _read_ancestors(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ancestors = page.get("ancestors")
     if not isinstance(ancestors, list):
-        raise _Unreadable(_t("the answer does not name the pages above"))
+        raise _RightsUnreadable(_t("the answer does not name the pages above"))
     return ancestors
 
 
 def _is_restricted(restrictions: Mapping[str, Any]) -> bool:
-    """Return whether the page has restrictions. Raises: _Unreadable."""
+    """Return whether the page has restrictions. Raises: _RightsUnreadable."""
     try:
         lists = [restrictions["user"], restrictions["group"]]
         return any(each["results"] or int(each.get("size") or each.get("totalSize") or 0) for each in lists)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _Unreadable(_t("the answer does not name accounts and groups")) from error
+        raise _RightsUnreadable(_t("the answer does not name accounts and groups")) from error
 
 
 def _read_restrictions(page: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         subjects: Mapping[str, Any] = page["restrictions"]["read"]["restrictions"]
     except (KeyError, TypeError) as error:
-        raise _Unreadable(_t("the answer does not name the restrictions of a page")) from error
+        raise _RightsUnreadable(_t("the answer does not name the restrictions of a page")) from error
     return subjects

@@ -22,17 +22,17 @@ from django.utils.translation import ngettext
 from core.user_types import AnyUser
 from core.users import is_superuser
 from retrieval.models import RegisteredConnector, Source
-from retrieval.sources.airbyte.calls import ConnectorCalls, Record
+from retrieval.sources.airbyte.calls import ConnectorCalls, StreamRecord
 from retrieval.sources.airbyte.connector_process import TookTooLong
 from retrieval.sources.airbyte.programs import check_connectors_allowed
-from retrieval.sources.airbyte.reading import Reading, hash_setup
+from retrieval.sources.airbyte.reading import ReadProgress, hash_setup
 from retrieval.sources.airbyte.spec_forms import build_config, build_fields
 from retrieval.sources.airbyte.streams import (
     DAYS_BETWEEN_FULL,
     ChosenStream,
-    add_prefix,
-    build_change_fields,
+    add_option_prefix,
     build_days_field,
+    build_incremental_fields,
     can_read_changes,
     check_cursor_fields,
     check_reader_imports,
@@ -50,8 +50,8 @@ from retrieval.sources.protocol import (
     FetchedItem,
     ItemDeleted,
     ItemReaders,
-    Obstacle,
     RemoteItem,
+    SetupObstacle,
     SourceRefused,
     SourceUnavailable,
     TimeIsUp,
@@ -102,7 +102,7 @@ class ConnectorOptions(forms.Form):
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
                 cleaned.update(
-                    add_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
+                    add_option_prefix(name, _propose_options(stream, {**_propose_initial_options(stream), **given}))
                 )
         for field, error in [*check_cursor_fields(self.found, cleaned), *check_reader_imports(cleaned)]:
             self.add_error(field if field in self.fields else None, error)
@@ -110,7 +110,7 @@ class ConnectorOptions(forms.Form):
 
 
 def _propose_initial_options(stream: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: field.initial for name, field in build_change_fields(stream).items()}
+    return {name: field.initial for name, field in build_incremental_fields(stream).items()}
 
 
 def _propose_options(stream: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,12 +207,12 @@ class ConnectorSource(Connector):
     tells_readers = True
 
     @classmethod
-    def find_obstacles(cls) -> list[Obstacle]:
+    def find_setup_obstacles(cls) -> list[SetupObstacle]:
         if not settings.SOURCE_CONNECTORS:
             said = _t("This site runs no connectors of others. Ask an administrator of the server.")
-            return [Obstacle(said, "SOURCE_CONNECTORS")]
+            return [SetupObstacle(said, "SOURCE_CONNECTORS")]
         if not RegisteredConnector.objects.filter(state=RegisteredConnector.State.READY).exists():
-            return [Obstacle(_t("No connector is installed yet. Ask a superuser to register one."), "")]
+            return [SetupObstacle(_t("No connector is installed yet. Ask a superuser to register one."), "")]
         return []
 
     @classmethod
@@ -226,7 +226,7 @@ class ConnectorSource(Connector):
             fields |= _build_stream_fields(found, list_chosen_streams(options)) | ReadersBySourceForm.base_fields
             for name in list_chosen_streams(options):
                 stream = find_stream(found, name)
-                own = add_prefix(name, {**_build_mapping_fields(stream), **build_change_fields(stream)})
+                own = add_option_prefix(name, {**_build_mapping_fields(stream), **build_incremental_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
                 fields |= own
         return type("ConnectorForm", (ConnectorOptions,), {"spec": spec, "found": found, "groups": groups, **fields})
@@ -258,7 +258,7 @@ class ConnectorSource(Connector):
         self._file.close()
 
     @property
-    def notes(self) -> list[str]:
+    def run_notes(self) -> list[str]:
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
@@ -282,15 +282,15 @@ class ConnectorSource(Connector):
             return
         if not names:
             raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))
-        self._streams = {name: self._choose(found, name) for name in names}
+        self._streams = {name: self._choose_stream(found, name) for name in names}
         streams, days = self._streams.values(), self.options.get("full_days")
-        self._reading = Reading(self.number, self.run, self._setup(streams), streams, days)
+        self._reading = ReadProgress(self.number, self.run, self._setup(streams), streams, days)
         self.lists_changes = self._reading.is_incremental
         self._read()
         for place in self._places.values():
             yield place.item
 
-    def _choose(self, found: Mapping[str, Any], name: str) -> ChosenStream:
+    def _choose_stream(self, found: Mapping[str, Any], name: str) -> ChosenStream:
         stream, options = find_stream(found, name), select_stream_options(self.options, name)
         if not stream:
             raise SourceRefused(_t("The connector has no stream %s.") % name)
@@ -303,7 +303,7 @@ class ConnectorSource(Connector):
         limits = {"seconds": INCREMENTAL_SECONDS} if self.lists_changes else {}
         try:
             for message in self._calls.read_records(self._streams.values(), self._reading.state, **limits):
-                if isinstance(message, Record):
+                if isinstance(message, StreamRecord):
                     number += 1
                     self._store_record(self._streams[message.stream], number, message.data)
                 else:
@@ -326,7 +326,7 @@ class ConnectorSource(Connector):
 
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         if self._streams:
-            self._reading.store_state(saved, is_all=is_all, is_complete=self.broke_off is None)
+            self._reading.store_connector_state(saved, is_all=is_all, is_complete=self.broke_off is None)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         place = self._places[item.key]

@@ -14,7 +14,7 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.network import HttpConnector, check_listing_response, join_address
-from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.options import Account, AddressField, SourceOptionsForm
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemGone,
@@ -24,7 +24,7 @@ from retrieval.sources.protocol import (
 from retrieval.text.encodings import find_codec, find_xml_label
 
 
-class FeedOptions(Options, Account):
+class FeedOptions(SourceOptionsForm, Account):
     url = AddressField(label=_("Feed"))
     content = forms.ChoiceField(
         label=_("What is read"),

@@ -40,18 +40,18 @@ class FileModes:
 
     def find_readers(self, path: Path, status: os.stat_result) -> ItemReaders:
         try:
-            admitted = self._find_admitted(path.resolve() if path.is_symlink() else path, status)
+            admitted = self._find_permitted_readers(path.resolve() if path.is_symlink() else path, status)
         except OSError as error:
             return ItemReaders(unread=error.strerror or type(error).__name__)
         if admitted.has_access_list:
             return ItemReaders(unread=_t("access lists of files are not read"))
         return ItemReaders(
-            tuple(sorted(map(_name_group, admitted.groups))),
+            tuple(sorted(map(_find_group_name, admitted.groups))),
             tuple(sorted(map(_name_user, admitted.users))),
             admitted.is_everybody,
         )
 
-    def _find_admitted(self, path: Path, status: os.stat_result) -> _PermittedReaders:
+    def _find_permitted_readers(self, path: Path, status: os.stat_result) -> _PermittedReaders:
         admitted = _read_mode(path, status, (stat.S_IRUSR, stat.S_IRGRP, stat.S_IROTH))
         for folder in path.parents:
             admitted = self._intersect(admitted, self._read_folder(folder))
@@ -105,7 +105,7 @@ def _list_groups(user: int) -> frozenset[int]:
     return frozenset()
 
 
-def _name_group(number: int) -> str:
+def _find_group_name(number: int) -> str:
     with suppress(KeyError):
         return grp.getgrgid(number).gr_name
     return str(number)

@@ -19,10 +19,10 @@ from retrieval.sources.network import (
     find_children,
     join_address,
     parse_xml,
-    read_fetched,
+    read_fetched_item,
     read_text,
 )
-from retrieval.sources.options import Account, AddressField, BaseUrlForm, Options, SecretField
+from retrieval.sources.options import Account, AddressField, BaseUrlForm, SecretField, SourceOptionsForm
 from retrieval.sources.protocol import FetchedItem, RemoteItem, SourceUnavailable
 from retrieval.sources.reader_names import ReadersBySourceForm
 
@@ -34,7 +34,7 @@ _WANTED = (
 )
 
 
-class WebDavOptions(ReadersBySourceForm, Options, Account):
+class WebDavOptions(ReadersBySourceForm, SourceOptionsForm, Account):
     url = AddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )
@@ -76,7 +76,7 @@ class WebDavConnector(HttpConnector):
                     continue
                 parts = (read_text(entry, name) for name in ("getetag", "getlastmodified", "getcontentlength"))
                 name = path.removeprefix(root)
-                readers = shares.find_readers(name) if shares is not None else None
+                readers = shares.find_file_readers(name) if shares is not None else None
                 yield RemoteItem(name, name, " ".join(parts).strip(), url=url, readers=readers)
 
 
@@ -84,7 +84,7 @@ def _read_path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-class S3Options(Options, BaseUrlForm):
+class S3Options(SourceOptionsForm, BaseUrlForm):
     endpoint = AddressField(
         label=_("Server"),
         help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or the address of a MinIO or Ceph server."),
@@ -132,7 +132,7 @@ class S3Connector(HttpConnector):
             query["continuation-token"] = read_text(page, "NextContinuationToken")
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem | None:
-        return read_fetched(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
+        return read_fetched_item(self._get(f"{self._address}/{quote(item.key, safe='/~')}", validators), item.name)
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Response:
         """Send a request, signed if the options have a key. Redirects are not followed: they need another signature."""

@@ -23,15 +23,15 @@ from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.network import Client, check_listing_response
-from retrieval.sources.options import Account, AddressField, BaseUrlForm, Options
+from retrieval.sources.options import Account, AddressField, BaseUrlForm, SourceOptionsForm
 from retrieval.sources.protocol import (
     Connector,
     FetchedItem,
     ItemFailed,
     ItemGone,
     ItemRejected,
-    Obstacle,
     RemoteItem,
+    SetupObstacle,
     SourceRefused,
     SourceUnavailable,
 )
@@ -63,7 +63,7 @@ class FolderPathField(forms.CharField):
         return str(folder)
 
 
-class FolderOptions(ReadersBySourceForm, Options, BaseUrlForm):
+class FolderOptions(ReadersBySourceForm, SourceOptionsForm, BaseUrlForm):
     path = FolderPathField(
         label=_("Folder"), max_length=1000, help_text=_("On the server, within one of SOURCE_FOLDERS.")
     )
@@ -79,11 +79,11 @@ class FolderConnector(Connector):
     interval_minutes = 1
 
     @classmethod
-    def find_obstacles(cls) -> list[Obstacle]:
+    def find_setup_obstacles(cls) -> list[SetupObstacle]:
         if settings.SOURCE_FOLDERS:
             return []
         said = _t("This site may read no folder of its server yet. Ask an administrator of the server to allow one.")
-        return [Obstacle(said, "SOURCE_FOLDERS")]
+        return [SetupObstacle(said, "SOURCE_FOLDERS")]
 
     def list_items(self) -> Iterator[RemoteItem]:
         root = resolve_allowed_folder(self.options["path"])
@@ -151,7 +151,7 @@ class RepositoryField(FolderPathField):
         return AddressField().clean(value) if "://" in str(value) else super().clean(value)
 
 
-class GitOptions(Options, Account, BaseUrlForm):
+class GitOptions(SourceOptionsForm, Account, BaseUrlForm):
     repository = RepositoryField(
         label=_("Repository"), max_length=1000, help_text=_("An https address, or a folder within SOURCE_FOLDERS.")
     )
@@ -165,11 +165,11 @@ class GitConnector(Connector):
     form = GitOptions
 
     @classmethod
-    def find_obstacles(cls) -> list[Obstacle]:
-        found = super().find_obstacles()
+    def find_setup_obstacles(cls) -> list[SetupObstacle]:
+        found = super().find_setup_obstacles()
         if not settings.SOURCE_FOLDERS:
             said = _t("Repositories in folders of the server cannot be read yet. Ask an administrator of the server.")
-            found.append(Obstacle(said, "SOURCE_FOLDERS", is_partial=True))
+            found.append(SetupObstacle(said, "SOURCE_FOLDERS", is_partial=True))
         return found
 
     _repository: Any = None
@@ -228,7 +228,7 @@ class GitConnector(Connector):
             self._repository = Repo.init_bare(str(path))
         found: list[bytes] = []
 
-        def wanted(refs: Mapping[bytes, bytes], depth: int | None = None) -> list[bytes]:
+        def choose_missing_commits(refs: Mapping[bytes, bytes], depth: int | None = None) -> list[bytes]:
             found[:] = [self._choose(refs)]
             return [each for each in found if each not in self._repository.object_store]
 
@@ -237,7 +237,7 @@ class GitConnector(Connector):
         username = self.options.get("username") or ("x-access-token" if password else "")
         with Client(self.options["repository"], account=(username, password)) as client:
             _make_git_client(client, self.options["repository"]).fetch(
-                "", self._repository, determine_wants=wanted, depth=1
+                "", self._repository, determine_wants=choose_missing_commits, depth=1
             )
         return found[0]
 

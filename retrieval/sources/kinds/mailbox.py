@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import resolve_host
-from retrieval.sources.options import Account, Options, check_server
+from retrieval.sources.options import Account, SourceOptionsForm, check_server_address
 from retrieval.sources.protocol import (
     Connector,
     FetchedItem,
@@ -31,8 +31,8 @@ _UID = re.compile(rb"\bUID (\d+)")
 _SIZE = re.compile(rb"\bRFC822\.SIZE (\d+)")
 
 
-class MailboxOptions(Options, Account):
-    host = forms.CharField(label=_("Server"), max_length=253, validators=[check_server])
+class MailboxOptions(SourceOptionsForm, Account):
+    host = forms.CharField(label=_("Server"), max_length=253, validators=[check_server_address])
     port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=993)
     security = forms.ChoiceField(
         label=_("Encryption"),

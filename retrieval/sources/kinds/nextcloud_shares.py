@@ -28,7 +28,7 @@ class Shares:
     groups: dict[PurePosixPath, set[str]] = field(default_factory=dict)
     users: dict[PurePosixPath, set[str]] = field(default_factory=dict)
 
-    def find_readers(self, name: str) -> ItemReaders:
+    def find_file_readers(self, name: str) -> ItemReaders:
         """Return the readers of a file: its owner, and all with whom the file or a folder above it is shared."""
         if self.unread:
             return ItemReaders(unread=self.unread)

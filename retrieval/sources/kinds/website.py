@@ -35,7 +35,7 @@ from retrieval.sources.network import (
     parse_xml,
     read_text,
 )
-from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.options import Account, AddressField, SourceOptionsForm
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemFailed,
@@ -162,7 +162,7 @@ _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
 
-class WebsiteOptions(Options, Account):
+class WebsiteOptions(SourceOptionsForm, Account):
     url = AddressField(label=_("Start page"), help_text=_("Only pages of the same host are read."))
     way = forms.ChoiceField(
         label=_("Pages"),

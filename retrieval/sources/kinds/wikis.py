@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import Client, HttpConnector, check_listing_response, check_page_is_new
-from retrieval.sources.options import Account, AddressField, Options
+from retrieval.sources.options import Account, AddressField, SourceOptionsForm
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemFailed,
@@ -62,7 +62,7 @@ _JSON = {"format": "json", "formatversion": "2"}
 _NOT_THERE = ("missingtitle", "nosuchpageid", "pagecannotexist")
 
 
-class MediaWikiOptions(Options, Account):
+class MediaWikiOptions(SourceOptionsForm, Account):
     url = AddressField(
         label=_("API"), help_text=_("The address of api.php, such as https://wiki.example.org/w/api.php.")
     )

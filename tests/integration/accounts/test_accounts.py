@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.accounts.keys import compute_digest, issue_key
 from ragsite.models.account import Invitation
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
@@ -62,13 +62,13 @@ def test_an_address_of_two_accounts_signs_in_neither(client, reader):
 
 @pytest.mark.parametrize("ticked", [True, False])
 def test_a_new_password_revokes_the_keys_unless_the_box_is_cleared(client, reader, mail, ticked):
-    changed_by_form = issue_key(reader, "Laptop", [Scope.ASK])
+    changed_by_form = issue_key(reader, "Laptop", [KeyScope.ASK])
     sign_in(client, "rita")
     page = client.get("/accounts/password/change/").content.decode()
     assert re.search(r'<input type="checkbox" name="revoke_keys"[^>]* checked', page)
     box = {"revoke_keys": "on"} if ticked else {}
     assert client.post("/accounts/password/change/", {"oldpassword": PASSWORD, **NEW, **box}).status_code == 302
-    reset_by_mail = issue_key(reader, "Laptop", [Scope.ASK])
+    reset_by_mail = issue_key(reader, "Laptop", [KeyScope.ASK])
     client.logout()
     client.post("/accounts/password/reset/", {"email": "rita@example.org"})
     [link] = re.findall(r"http://testserver(/accounts/password/reset/key/\S+)", mail[-1].body)

@@ -8,7 +8,7 @@ from django.test import Client
 
 from ragsite.accounts import claims
 from ragsite.accounts.adapters import AccountAdapter
-from ragsite.accounts.claims import Claims
+from ragsite.accounts.claims import SignInClaims
 from ragsite.models.account import ClaimedRights
 from retrieval.models import CollectionGrant
 from tests.integration.accounts.conftest import PASSWORD, is_signed_in
@@ -85,7 +85,7 @@ def test_a_claim_gives_no_group_that_changes_a_collection(settings, collection):
     for name, role in (("law", CollectionGrant.Role.CURATOR), ("care", CollectionGrant.Role.READER)):
         CollectionGrant.objects.create(collection=collection, group=Group.objects.create(name=name), role=role)
     user = make_reader("eve")
-    claims.apply_claims(user, Claims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
+    claims.apply_claims(user, SignInClaims("", frozenset(["law", "care"]), groups_left_out=False, is_one_subject=True))
     assert list(user.groups.values_list("name", flat=True)) == ["care"]
 
 

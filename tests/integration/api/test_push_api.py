@@ -14,7 +14,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from core.job_queue import enqueue_forgotten_jobs
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.models import AuditEntry
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection, Document, PushedItem, Source
@@ -418,9 +418,9 @@ def test_a_key_of_a_source_goes_with_it(api, source):
 def test_other_keys_take_the_scope_and_the_collection(sender, source):
     elsewhere = Collection.objects.create(slug="elsewhere", name="Elsewhere")
     for limits, status in (
-        ({"scopes": [Scope.DOCUMENTS_WRITE]}, 202),
-        ({"scopes": [Scope.SEARCH, Scope.ASK]}, 403),
-        ({"scopes": [Scope.DOCUMENTS_WRITE], "collections": [elsewhere]}, 404),
+        ({"scopes": [KeyScope.DOCUMENTS_WRITE]}, 202),
+        ({"scopes": [KeyScope.SEARCH, KeyScope.ASK]}, 403),
+        ({"scopes": [KeyScope.DOCUMENTS_WRITE], "collections": [elsewhere]}, 404),
     ):
         assert put(client_with(key_of(sender, *limits.pop("scopes"), **limits)), source).status_code == status
 
@@ -547,7 +547,7 @@ def test_readers_are_admitted_by_group_or_by_confirmed_address(api, source, coll
     from django.contrib.auth.models import Group
 
     from retrieval.rights.audience import list_accounts, list_document_readers
-    from retrieval.rights.reasons import explain_document
+    from retrieval.rights.reasons import explain_document_access
 
     people = {
         name: User.objects.create_user(name, email=f"{name}@example.org") for name in ("anna", "bob", "carol", "dan")
@@ -564,7 +564,7 @@ def test_readers_are_admitted_by_group_or_by_confirmed_address(api, source, coll
     assert seen == {"anna", "carol"}
     assert {user.username for user in list_accounts(list_document_readers(document))} >= seen
     assert "bob" not in {user.username for user in list_accounts(list_document_readers(document))}
-    told = {name: explain_document(user, document) for name, user in people.items()}
+    told = {name: explain_document_access(user, document) for name, user in people.items()}
     assert {name for name, reason in told.items() if reason.is_seen} == seen
     assert "named by its address" in told["anna"].rule
     assert "is in care" in told["carol"].rule

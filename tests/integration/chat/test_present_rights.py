@@ -18,7 +18,7 @@ from chat.conversations.listing import search_conversations
 from chat.models import Answer, Conversation, Feedback, StreamedEvent
 from chat.streaming import readers, streams
 from chat.streaming.writing import RUNS
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.accounts.keys import KeyAuthentication, issue_key
 from retrieval.models import Collection, Document
 from tests.support.asking import answered as finished
@@ -195,7 +195,7 @@ async def test_a_running_stream_ends_when_the_right_is_lost(library, gated, monk
     owner = await sync_to_async(User.objects.create_user)("owner")
     session_key = ""
     if loss == "key revoked":
-        issued = await sync_to_async(issue_key)(owner, "Laptop", [Scope.ASK])
+        issued = await sync_to_async(issue_key)(owner, "Laptop", [KeyScope.ASK])
         owner, key = await sync_to_async(KeyAuthentication().authenticate_key)(RequestFactory().get("/"), issued.secret)
     elif loss in ("session ended", "new password"):
         browser = AsyncClient()

@@ -12,7 +12,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connection
 
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from retrieval.documents import ingestion, submission
 from retrieval.models import Collection
 from tests.support.databases import create_database, database, url_of
@@ -56,7 +56,7 @@ def keys(django_db_setup, django_db_blocker):
         users = {
             name: User.objects.create_user(name, is_staff=name == "editor") for name in ("reader", "other", "editor")
         }
-        scoped = {scope: key_of(users["editor"], Scope(scope)) for scope in ("search", "ask")}
+        scoped = {scope: key_of(users["editor"], KeyScope(scope)) for scope in ("search", "ask")}
         scoped["listing"] = key_of(users["reader"], lists_sources=True)
         return {**{name: key_of(user) for name, user in users.items()}, **scoped}
 

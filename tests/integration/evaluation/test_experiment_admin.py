@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from evaluation.arms import ExperimentArm
 from evaluation.models import Experiment
-from retrieval.gates import Gate, Objection
+from retrieval.gates import Gate, PublicationObjection
 from retrieval.search.profiles import profiles
 from tests.support.experiments import draft, simulate, started, versions
 from tests.support.pages import messages, staff
@@ -96,7 +96,7 @@ def test_a_control_that_wins_is_put_back(admin, admin_user):
 
 
 def test_a_draft_tells_what_gates_have_against_its_treatment(admin, monkeypatch):
-    objections = [Objection(f"Not measured {EVIL}", "/admin/")]
+    objections = [PublicationObjection(f"Not measured {EVIL}", "/admin/")]
     monkeypatch.setattr("retrieval.gates.GATES", [Gate(lambda _: objections, guards=lambda _: False)])
     text = page(admin, draft())
     assert "A gate objects to publishing the treatment." in text

@@ -64,26 +64,26 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     (treated,), (controlled,), (outside,) = (
         conversations(experiment, arm) for arm in (ExperimentArm.TREATMENT, ExperimentArm.CONTROL, None)
     )
-    assert profiles.choose_profile(treated.subject).version_id == experiment.treatment_id
-    assert profiles.choose_profile(treated.subject).settings.top_k == 5
-    assert profiles.choose_profile("").name == profiles.BUILT_IN, "without cookies nobody takes part"
+    assert profiles.choose_profile_for_visitor(treated.subject).version_id == experiment.treatment_id
+    assert profiles.choose_profile_for_visitor(treated.subject).settings.top_k == 5
+    assert profiles.choose_profile_for_visitor("").name == profiles.BUILT_IN, "without cookies nobody takes part"
     # The built-in control stays as it was at the start; others get the profile in force.
-    before = profiles.choose_profile(controlled.subject)
+    before = profiles.choose_profile_for_visitor(controlled.subject)
     assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
     profiles.publish_profile(versions()[0])
-    assert profiles.choose_profile(controlled.subject) == before
+    assert profiles.choose_profile_for_visitor(controlled.subject) == before
     assert choose_profile(outside.subject) is None
-    assert profiles.choose_profile(outside.subject) == profiles.active_profile()
+    assert profiles.choose_profile_for_visitor(outside.subject) == profiles.active_profile()
     experiments.end_experiment(experiment, boss)
-    assert profiles.choose_profile(treated.subject) == profiles.active_profile()
+    assert profiles.choose_profile_for_visitor(treated.subject) == profiles.active_profile()
 
 
 def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplog):
     experiment = started(boss)
     (treated,) = conversations(experiment, ExperimentArm.TREATMENT)
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
-    assert profiles.choose_profile(treated.subject).name == profiles.BUILT_IN
+    assert profiles.choose_profile_for_visitor(treated.subject).name == profiles.BUILT_IN
     assert "could not be chosen" in caplog.text
 
 

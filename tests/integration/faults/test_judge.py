@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from evaluation import judgements
 from evaluation.models import Judgement, Score
-from ragsite.operations.health_views import JUDGEMENTS, _count_rows
+from ragsite.operations.health_views import JUDGEMENTS, _update_database_metrics
 from tests.support.faults import FAULTS
 from tests.support.judged_answers import completed_answer
 
@@ -47,7 +47,7 @@ def scores_page(admin, answer):
 
 
 def counted(status):
-    _count_rows()
+    _update_database_metrics()
     return JUDGEMENTS.labels(judge="model", status=status)._value.get()
 
 

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from chat.models import Answer, Conversation
 from core.api.problems import ApiView
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.accounts.keys import compute_digest, issue_key
 from ragsite.models import ApiKey
 from retrieval.models import Collection
@@ -65,29 +65,29 @@ def test_every_endpoint_says_which_scopes_it_takes():
 @pytest.mark.parametrize(
     ("method", "address", "allowed"),
     [
-        ("post", "/api/v1/search/", {Scope.SEARCH}),
-        ("post", "/api/v1/ask/", {Scope.ASK}),
-        ("get", "/api/v1/conversations/", {Scope.ASK}),
-        ("get", "/api/v1/collections/", {Scope.SEARCH, Scope.ASK, Scope.DOCUMENTS_WRITE}),
+        ("post", "/api/v1/search/", {KeyScope.SEARCH}),
+        ("post", "/api/v1/ask/", {KeyScope.ASK}),
+        ("get", "/api/v1/conversations/", {KeyScope.ASK}),
+        ("get", "/api/v1/collections/", {KeyScope.SEARCH, KeyScope.ASK, KeyScope.DOCUMENTS_WRITE}),
         ("post", "/api/v1/collections/", set()),
-        ("get", "/api/v1/documents/", {Scope.SEARCH, Scope.DOCUMENTS_WRITE}),
-        ("post", "/api/v1/documents/", {Scope.DOCUMENTS_WRITE}),
-        ("get", "/v1/models", {Scope.ASK, Scope.SEARCH}),
-        ("post", "/v1/chat/completions", {Scope.ASK}),
+        ("get", "/api/v1/documents/", {KeyScope.SEARCH, KeyScope.DOCUMENTS_WRITE}),
+        ("post", "/api/v1/documents/", {KeyScope.DOCUMENTS_WRITE}),
+        ("get", "/v1/models", {KeyScope.ASK, KeyScope.SEARCH}),
+        ("post", "/v1/chat/completions", {KeyScope.ASK}),
     ],
 )
 def test_a_key_calls_what_its_scope_is_for(boss, method, address, allowed):
     let_through = set()
-    for scope in Scope:
+    for scope in KeyScope:
         response = getattr(client_with(key_of(boss, scope)), method)(address)
         if response.status_code != 403:
             assert response.status_code in (200, 400, 415)
             let_through.add(scope)
-    assert let_through == {Scope.ADMIN, *allowed}
+    assert let_through == {KeyScope.ADMIN, *allowed}
 
 
 def test_the_key_is_not_stored_and_is_recognised_by_both_words(reader):
-    issued = issue_key(reader, "Importer", [Scope.SEARCH])
+    issued = issue_key(reader, "Importer", [KeyScope.SEARCH])
     assert issued.secret.startswith(f"{issued.public_id}_")
     assert len(issued.secret) > 50
     assert issued.secret.rpartition("_")[2] not in str(ApiKey.objects.values())
@@ -99,7 +99,7 @@ def test_the_key_is_not_stored_and_is_recognised_by_both_words(reader):
 @pytest.mark.parametrize("how", ["revoked", "expired", "inactive", "deleted", "forgotten"])
 @pytest.mark.parametrize("address", ["/api/v1/conversations/", "/v1/models"])
 def test_a_key_that_is_over_is_refused_at_the_next_request(reader, how, address):
-    issued = issue_key(reader, "Importer", list(Scope))
+    issued = issue_key(reader, "Importer", list(KeyScope))
     client = client_with(issued.secret)
     assert client.get(address).status_code == 200
     match how:
@@ -241,7 +241,7 @@ def test_keys_are_made_shown_once_and_revoked_on_ones_own_page(client, reader, c
     assert key.lists_sources
     assert "· list of sources" in again
     assert timedelta(days=89) < key.expires_at - timezone.now() <= timedelta(days=90)
-    theirs = issue_key(make_reader("other"), "theirs", [Scope.ASK])
+    theirs = issue_key(make_reader("other"), "theirs", [KeyScope.ASK])
     assert client.post(f"/account/keys/{theirs.pk}/revoke/").status_code == 404
     assert client.get(f"/account/keys/{key.pk}/revoke/").status_code == 405
     client.post(f"/account/keys/{key.pk}/revoke/")
@@ -258,7 +258,7 @@ def test_one_cannot_choose_a_collection_that_one_may_not_read(client, reader):
 
 def test_the_admin_shows_no_digest_makes_none_and_revokes(client, boss, reader):
     client.force_login(boss)
-    key = issue_key(reader, "Robot", [Scope.ASK])
+    key = issue_key(reader, "Robot", [KeyScope.ASK])
     for page in ("/admin/ragsite/apikey/", f"/admin/ragsite/apikey/{key.pk}/change/"):
         shown = client.get(page).content.decode()
         assert key.public_id in shown

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.db.migrations.loader import MigrationLoader
 
-from ragsite.operations.backups import find_version_problem
+from ragsite.operations.backups import find_migration_problem
 from tests.integration.operations.test_backup import DATABASE, Site
 from tests.support.databases import url_of
 from tests.support.release import RELEASES
@@ -120,8 +120,8 @@ STATES = {
 @pytest.mark.parametrize("name", STATES)
 def test_states_that_cannot_be_migrated_are_recognised(name):
     applied, sentence = STATES[name]
-    assert sentence in find_version_problem(applied)
-    assert bool(sentence) == bool(find_version_problem(applied))
+    assert sentence in find_migration_problem(applied)
+    assert bool(sentence) == bool(find_migration_problem(applied))
 
 
 def _backup_of(applied, file):

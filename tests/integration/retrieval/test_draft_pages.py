@@ -16,7 +16,7 @@ from retrieval.documents import ingestion, submission
 from retrieval.documents.drafts import lifecycle
 from retrieval.documents.drafts.editing import find_reason_not_to_change
 from retrieval.exceptions import DocumentRejected
-from retrieval.gates import Gate, Objection
+from retrieval.gates import Gate, PublicationObjection
 from retrieval.models import Chunk, Collection, Document, Draft
 from tests.support.libraries import library_of
 from tests.support.pages import messages, staff
@@ -189,7 +189,7 @@ def test_the_page_names_what_the_draft_changes(admin, library, changed):
 
 
 def test_documents_that_are_read_are_waited_for(admin, draft, objections):
-    objections.append(Objection("Worse."))
+    objections.append(PublicationObjection("Worse."))
     waiting = submission.submit(copy_of(draft), "new.md", b"# New\n\nWords.\n").document
     html = html_of(admin.get(page_of(draft)))
     assert "1 document is still being read." in html
@@ -229,7 +229,7 @@ def test_a_published_draft_keeps_its_record(admin, admin_user, library, changed)
 def test_objections_are_overridden_with_a_reason_and_the_permission_alone(
     admin, client, admin_user, changed, objections
 ):
-    objections += [Objection("<i>Worse</i> by 0.2.", "/look/"), Objection("Not measured.")]
+    objections += [PublicationObjection("<i>Worse</i> by 0.2.", "/look/"), PublicationObjection("Not measured.")]
     publish = action(changed, "publish")
     html = html_of(admin.get(page_of(changed)))
     assert "&lt;i&gt;Worse&lt;/i&gt; by 0.2." in html

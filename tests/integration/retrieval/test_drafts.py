@@ -20,7 +20,7 @@ from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_f
 from retrieval.documents.drafts.lifecycle import DraftChanges, DraftRefused, find_draft_changes
 from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import DocumentRejected, InvalidQuery
-from retrieval.gates import Gate, Objection
+from retrieval.gates import Gate, PublicationObjection
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import recompute_term_weights, replace_chunk_questions
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, Draft
@@ -340,7 +340,7 @@ def test_a_publication_that_fails_changes_nothing(library, draft, ingest, guarde
     before = contents(library)
     ingest(working_copy(draft), "fan.md", "# Fan\n\nThe fan turns at 900 rpm.")
     working_copy(draft).documents.get(source="valve.md").delete()
-    guarded.append(Objection("It finds less."))
+    guarded.append(PublicationObjection("It finds less."))
     lifecycle.publish_draft(draft, override="I know.")
 
     def breaks(documents, collection):

@@ -114,7 +114,7 @@ def test_a_process_believed_dead_cannot_write_over_its_successor(document):
     successor = lease(document)
     with pytest.raises(LeaseLost, match=f"document {document.pk} is no longer leased"), transaction.atomic():
         dead.lock()
-    assert not dead.write(title="Of the dead")
+    assert not dead.write_under_lease(title="Of the dead")
     assert not dead.end(Document.FAILED, "Of the dead")
     assert not dead.postpone("Of the dead")
     assert dead.filter_by_lease().update(heartbeat_at=Now()) == 0
@@ -218,8 +218,10 @@ def test_an_attempt_that_is_handed_back_does_not_count(document):
     lease(document).hand_back("The site is not ready.", timedelta(minutes=1))
     document.refresh_from_db()
     assert (document.status, document.attempts, document.lease) == (Document.WAITING, 0, None)
-    assert not Document.objects.filter(jobs.is_due()).exists()
-    assert Document.objects.filter(jobs.is_due(timezone.now() - document.retry_at - timedelta(seconds=1))).exists()
+    assert not Document.objects.filter(jobs.build_due_condition()).exists()
+    assert Document.objects.filter(
+        jobs.build_due_condition(timezone.now() - document.retry_at - timedelta(seconds=1))
+    ).exists()
 
 
 def test_what_the_broker_does_not_take_is_enqueued_by_the_sweep(document, monkeypatch, sent):

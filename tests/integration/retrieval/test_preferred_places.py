@@ -5,7 +5,7 @@ import pytest
 from retrieval.models import Collection
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.understanding.named_things import find_codes, find_section
+from retrieval.search.understanding.named_things import find_alphanumeric_codes, find_section
 from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,8 +89,11 @@ def test_what_holds_a_code_of_the_question_comes_before_what_holds_one_like_it(c
 
 
 def test_years_words_ordinals_and_measures_are_no_codes():
-    assert find_codes("In 2026 the pump MX-9920-W replaced A1 and e-mail by E-041") == {"mx9920w", "e041"}
-    assert find_codes("Who ruled in the 19th century, in the 1970s, on the 3de, at 10am, with 500mg?") == set()
+    assert find_alphanumeric_codes("In 2026 the pump MX-9920-W replaced A1 and e-mail by E-041") == {"mx9920w", "e041"}
+    assert (
+        find_alphanumeric_codes("Who ruled in the 19th century, in the 1970s, on the 3de, at 10am, with 500mg?")
+        == set()
+    )
 
 
 @pytest.mark.parametrize(

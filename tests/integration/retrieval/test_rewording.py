@@ -69,5 +69,5 @@ def test_what_is_near_is_offered(library):
 def test_words_of_other_collections_are_not_told(library):
     other = CollectionVocabulary([library.pk + 1])
     assert other.find_near_words("hosptial") == []
-    assert other.find_near_codes("mx9920w") == []
+    assert other.find_similar_codes("mx9920w") == []
     assert suggest_questions("How heavy is the MX-9930-W?", other) == ()

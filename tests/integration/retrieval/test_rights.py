@@ -140,7 +140,7 @@ def test_words_of_hidden_documents_are_neither_meant_nor_suggested(library, memb
     for filters, near, codes in ((theirs, ["zalvorquim"], ["QX-4711-B"]), (others, [], [])):
         vocabulary = CollectionVocabulary(filters.collections, filters.readers)
         assert [each.text for each in vocabulary.find_near_words("zalvorqim")] == near
-        assert vocabulary.find_near_codes("qx4711c") == codes
+        assert vocabulary.find_similar_codes("qx4711c") == codes
     vocabulary = CollectionVocabulary(others.collections, others.readers)
     assert vocabulary.find_unknown_words("zalvorquim boiler") == ["zalvorquim"]
     assert "zalvorquim" not in repr(search("What is zalvorqim?", others).trace)

@@ -6,7 +6,7 @@ from core.recent import LruCache
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.models import Chunk, Collection, Document, Table, TableRow
 from retrieval.search.passage_rows import load_passages
-from retrieval.search.shown_tables import make_nearness, show_table
+from retrieval.search.shown_tables import bind_nearness_to_table, show_table
 from retrieval.tables import stored_tables
 from retrieval.tables.answering import answer_from_tables
 from retrieval.tables.results import TableOperation
@@ -44,7 +44,7 @@ def ask(question, *collections, hits=()):
     filters = SearchFilters(collections=tuple(collection.pk for collection in collections))
     found = load_passages(Chunk.objects.filter(collection__in=filters.collections).values_list("pk", flat=True))
     candidates = find_candidate_tables(question, filters, hits or list(found.values()))
-    return answer_from_tables(question, candidates, make_nearness, "en")
+    return answer_from_tables(question, candidates, bind_nearness_to_table, "en")
 
 
 def texts(result):
@@ -106,7 +106,7 @@ def test_tables_of_other_collections_are_never_seen(library):
     document = Document.objects.get(source="library.md")
     filters = SearchFilters(collections=(library.pk,), documents=(document.pk,))
     candidates = find_candidate_tables("How heavy is the MX-2?", filters, passages)
-    assert answer_from_tables("How heavy is the MX-2?", candidates, make_nearness, "en") is None
+    assert answer_from_tables("How heavy is the MX-2?", candidates, bind_nearness_to_table, "en") is None
 
 
 def test_a_new_version_replaces_the_tables_and_a_deletion_removes_them(library, ingest):

@@ -149,7 +149,7 @@ def test_sixteen_wrong_passwords_at_once_are_hashed_one_at_a_time(ada, hashes, m
 def test_who_waits_too_long_for_a_hash_is_told_to_come_back(client, ada, hashes, monkeypatch):
     monkeypatch.setattr(sign_in_limits, "WAIT_SECONDS", 0.01)
     hashes.reset()
-    with sign_in_limits.hashing_slot():
+    with sign_in_limits.wait_for_hashing_slot():
         program, person = basic(client, "ada", RIGHT), form(client, "ada", RIGHT)
     assert (program.status_code, program["Retry-After"]) == (503, "2")
     assert "Too many people" in program.json()["detail"]
@@ -165,14 +165,14 @@ def test_who_signed_in_here_before_does_not_wait_behind_strangers_and_who_floods
     monkeypatch.setattr(sign_in_limits, "WAIT_SECONDS", 0.01)
     monkeypatch.setattr(sign_in_limits, "BUSY_TRIES", 12)
     assert basic(client, "ada", RIGHT).status_code == 200
-    with sign_in_limits.hashing_slot():
+    with sign_in_limits.wait_for_hashing_slot():
         assert {basic(client, "ada", RIGHT).status_code for _ in range(12)} == {200}
         # Tries that were not looked at count too: for the account with the address, and for the address.
         assert [basic(client, "ada", RIGHT, THERE).status_code for _ in range(11)] == [503] * 10 + [429]
         assert [basic(client, f"guess{n}", "wrong", THERE).status_code for n in range(3)] == [503, 503, 429]
     assert basic(client, "guess", "wrong", THERE).status_code == 429
     assert basic(client, "guess", "wrong", "198.51.100.10").status_code == 401
-    with sign_in_limits.hashing_slot(is_known=True):
+    with sign_in_limits.wait_for_hashing_slot(is_known=True):
         assert basic(client, "ada", RIGHT).status_code == 503
     assert basic(client, "ada", RIGHT).status_code == 200
 
@@ -182,13 +182,13 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
     settings.SIGN_IN_FAILURES = 1
     request = RequestFactory().post("/", REMOTE_ADDR=HERE)
     caller = sign_in_limits.build_caller(request, "ada")
-    real = sign_in_limits.hashing_slot
+    real = sign_in_limits.wait_for_hashing_slot
 
     def slot_after_anothers_failure(*, is_known):
         sign_in_limits.count_failure(caller)
         return real(is_known=is_known)
 
-    monkeypatch.setattr(sign_in_limits, "hashing_slot", slot_after_anothers_failure)
+    monkeypatch.setattr(sign_in_limits, "wait_for_hashing_slot", slot_after_anothers_failure)
     hashes.reset()
     with pytest.raises(sign_in_limits.SignInRefused, match="Too many failed attempts"):
         authenticate(request, username="ada", password=RIGHT)

@@ -84,7 +84,7 @@ def test_a_mention_is_answered_in_its_thread_with_numbered_links(slack, library,
 def test_searching_is_said_before_the_answer(slack, library, people):
     assert deliver(mention("U0ANN", ASKED)).status_code == 200
     (question,) = lease_questions(1)
-    Replies()._announce(question)
+    Replies()._announce_search(question)
     assert slack.text_of(question.thread) == "Searching the documents…"
 
 

@@ -18,7 +18,7 @@ from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import read_all_options
-from retrieval.sources.sync_runs import request_due_runs, request_run, sync
+from retrieval.sources.sync_runs import attempt_run, request_due_runs, request_run
 from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, stopped_while_saving
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
@@ -178,7 +178,7 @@ def test_a_reading_that_breaks_off_removes_and_adds_nothing(source, remote, mood
     run_once(source)
     remote.put("g", "This is new.")
     source.options["config.mood"] = mood
-    source.give_secret(json.dumps({"config.token": TOKEN}))
+    source.set_secret(json.dumps({"config.token": TOKEN}))
     source.save()
     run = run_once(source)
     assert run.status in ("waiting", "failed")
@@ -267,7 +267,7 @@ def test_a_superuser_registers_a_manifest(admin_client):
     assert connector.spec["properties"] == {"place": {"type": "string"}}
     assert connector.package_requirement.startswith("airbyte-cdk==")
     assert "connector install service" in admin_client.get("/admin/retrieval/registeredconnector/").content.decode()
-    assert ConnectorSource.find_obstacles() != []
+    assert ConnectorSource.find_setup_obstacles() != []
 
 
 @pytest.fixture
@@ -337,7 +337,7 @@ ON = {"SOURCE_CONNECTORS": "true"}
 def test_a_killed_run_loses_and_doubles_nothing(collection, source, remote, tmp_path, settings, moment):
     if moment == "reading":
         source.options["config.mood"] = "hangs"
-        source.give_secret(json.dumps({"config.token": TOKEN}))
+        source.set_secret(json.dumps({"config.token": TOKEN}))
         source.save()
     data = Path(settings.DATA_DIR)
     running = data / "connectors" / ".running"
@@ -355,14 +355,14 @@ def test_a_killed_run_loses_and_doubles_nothing(collection, source, remote, tmp_
     assert (run.status, len(names())) == ("running", 0 if moment == "reading" else SAVED)
     if moment == "reading":
         source.options["config.mood"] = ""
-        source.give_secret(json.dumps({"config.token": TOKEN}))
+        source.set_secret(json.dumps({"config.token": TOKEN}))
         source.save()
         for folder in running.iterdir():
             os.utime(folder, (0, 0))
     SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
     assert enqueue_forgotten_jobs(SourceRun) == 1
-    finished = sync(run.pk)
+    finished = attempt_run(run.pk)
     assert (finished.status, numbers(finished)) == ("done", (6, 0, 0, 0, 0)), finished.error
     assert len(names()) == SourceItem.objects.count() == 6
     assert not is_reading()
-    assert numbers(sync(request_run(source).pk)) == (0, 0, 6, 0, 0)
+    assert numbers(attempt_run(request_run(source).pk)) == (0, 0, 6, 0, 0)

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from core.key_limits import Scope
+from core.key_limits import KeyScope
 from ragsite.models import ApiKey
 from retrieval.models import Document, Source, SourceRun
 from retrieval.sources import sync_runs
@@ -126,7 +126,7 @@ def test_sources_are_offered_to_those_alone_who_may_send(source, collection):
 def test_a_key_of_a_source_is_made_in_the_terminal(source, admin_user, collection, capsys):
     call_command("create_key", "admin", "--source", str(source.pk))
     key = ApiKey.objects.get()
-    assert (key.source, key.scopes) == (source, [Scope.DOCUMENTS_WRITE])
+    assert (key.source, key.scopes) == (source, [KeyScope.DOCUMENTS_WRITE])
     assert send(capsys.readouterr().out.strip(), source).status_code == 202
     folder = Source.objects.create(collection=collection, name="Folder", kind="folder")
     with pytest.raises(CommandError, match="no source"):

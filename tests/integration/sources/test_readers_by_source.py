@@ -8,10 +8,10 @@ from django.urls import reverse
 from retrieval.models import Collection, Document, SourceItem
 from retrieval.models.collection import Visibility
 from retrieval.rights.audience import list_document_readers
-from retrieval.rights.reasons import explain_document
+from retrieval.rights.reasons import explain_document_access
 from retrieval.sources import taking_readers
 from retrieval.sources.options import save_source
-from retrieval.sources.sync_runs import request_run, sync
+from retrieval.sources.sync_runs import attempt_run, request_run
 from tests.support.confluence import ConfluenceWithRights
 from tests.support.people import make_reader
 from tests.support.sources import make_source, numbers, run_once
@@ -260,9 +260,9 @@ def test_a_dead_workers_run_goes_on_with_its_counts(wiki, library, people, monke
 
     monkeypatch.setattr(taking_readers.ReadersBySource, "change_readers", dies)
     run = request_run(source)
-    assert sync(run.pk).status == "waiting"
+    assert attempt_run(run.pk).status == "waiting"
     type(run).objects.filter(pk=run.pk).update(retry_at=None)
-    run = sync(run.pk)
+    run = attempt_run(run.pk)
     assert (run.status, run.details["closed"], run.details["opened"]) == ("done", [["staff", 5]], [["hr", 5]])
 
 
@@ -273,7 +273,7 @@ def test_the_reasons_name_the_source(wiki, library, people):
     told = {}
     for title in ("Alpha", "Beta", "Delta"):
         document = Document.objects.get(source=f"DOC/{title}.html")
-        told[title] = {name: explain_document(user, document).rule for name, user in people.items()}
+        told[title] = {name: explain_document_access(user, document).rule for name, user in people.items()}
         if title != "Delta":
             assert all("The source DOC names" in each.rule for each in list_document_readers(document)[:1])
     assert told["Alpha"]["ann"].endswith("and the account is in hr. The source DOC names hr.")
@@ -284,4 +284,6 @@ def test_the_reasons_name_the_source(wiki, library, people):
     source.metadata = {"groups": ["care"]}
     save_source(source)
     alpha = Document.objects.get(source="DOC/Alpha.html")
-    assert explain_document(people["eve"], alpha).rule.endswith("The source DOC names nobody who may read it here.")
+    assert explain_document_access(people["eve"], alpha).rule.endswith(
+        "The source DOC names nobody who may read it here."
+    )

@@ -33,7 +33,7 @@ def seen_by(user):
 
 
 def test_a_folder_follows_the_modes_of_its_files(tmp_path, collection, people, monkeypatch):
-    monkeypatch.setattr(file_modes, "_name_group", lambda number: "staff")
+    monkeypatch.setattr(file_modes, "_find_group_name", lambda number: "staff")
     shelf = FolderRemote(tmp_path / "shelf")
     for name, mode in (("open", 0o644), ("group", 0o640), ("own", 0o600)):
         shelf.put(name, f"The pump {name} weighs 30 kilograms.")

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from retrieval.models import Document, RegisteredConnector, Source
 from retrieval.models.registered_connector import MANIFEST_PACKAGE
 from retrieval.sources.airbyte.programs import read_manifest_spec
-from retrieval.sources.airbyte.streams import add_prefix
+from retrieval.sources.airbyte.streams import add_option_prefix
 from tests.support.sources import WebServer, make_source, names, numbers, run_once
 
 pytestmark = [
@@ -97,7 +97,7 @@ def test_a_manifest_reads_a_rest_service(service, collection, settings, tmp_path
     source = Source.objects.get()
     assert source.found["streams"][0]["fields"] == ["id", "title", "body", "url"]
     mapping = {"key_fields": ["id"], "title_fields": ["title"], "text_fields": ["body"]}
-    source.options |= {"streams": ["articles"], **add_prefix("articles", mapping)}
+    source.options |= {"streams": ["articles"], **add_option_prefix("articles", mapping)}
     source.save()
     run = run_once(source)
     assert (run.status, numbers(run)) == ("done", (25, 0, 0, 0, 0)), run.error
@@ -126,7 +126,7 @@ def test_a_package_makes_records_up(collection, settings, tmp_path):
     source = Source.objects.get()
     mapping = {"key_fields": ["id"], "title_fields": ["name"], "text_format": "txt"}
     mapping["text_fields"] = ["name", "occupation", "address.city"]
-    source.options |= {"streams": ["users"], **add_prefix("users", mapping)}
+    source.options |= {"streams": ["users"], **add_option_prefix("users", mapping)}
     source.save()
     run = run_once(source)
     assert numbers(run) == (40, 0, 0, 0, 0), run.error

@@ -116,7 +116,7 @@ def test_a_request_that_runs_meanwhile_does_not_bring_a_removed_one_back(collect
     for row, given in ((early, "mine"), (late, "")):
         row.options = {**row.options, "url": OTHER_SERVERS[0]}
         if given:
-            row.give_secret('{"password": "mine"}')
+            row.set_secret('{"password": "mine"}')
         row.save()
     assert read_all_options(Source.objects.get())["password"] == "mine"
 
@@ -130,7 +130,7 @@ def test_two_requests_at_once_never_send_the_old_one_to_the_new_server(collectio
         row = Source.objects.get()
         row.options = {**row.options, "url": OTHER_SERVERS[0]}
         if given:
-            row.give_secret('{"password": "mine"}')
+            row.set_secret('{"password": "mine"}')
         barrier.wait(30)
         row.save()
         connection.close()
@@ -159,7 +159,7 @@ def test_a_key_of_a_language_model_and_the_secret_of_a_webhook_go_to_their_serve
     assert (model.api_key, "secret was removed" in answer.content.decode()) == (SECRET if is_kept else "", not is_kept)
 
     webhook = Webhook(address=URL, events=["document.failed"])
-    webhook.give_secret(SECRET)
+    webhook.set_secret(SECRET)
     webhook.save()
     before = webhook.secret
     address = reverse("admin:retrieval_webhook_change", args=[webhook.pk])

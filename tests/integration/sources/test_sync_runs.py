@@ -22,7 +22,7 @@ from retrieval.sources.network import resolve_host
 from retrieval.sources.options import read_all_options
 from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
 from retrieval.sources.states import SourceState, find_source_status
-from retrieval.sources.sync_runs import sync
+from retrieval.sources.sync_runs import attempt_run
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -96,7 +96,7 @@ def test_a_long_run_is_handed_back_and_goes_on(source, monkeypatch):
     monkeypatch.setattr(comparing, "WORKING_SECONDS", -1.0)
     run = run_once(source)
     assert (run.status, run.added, run.attempts) == ("waiting", 1, 0)
-    assert numbers(sync_runs.finish_in_process(run)) == (10, 0, 0, 0, 0)
+    assert numbers(sync_runs.finish_run_in_process(run)) == (10, 0, 0, 0, 0)
 
 
 def test_a_lost_lease_writes_nothing(source, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
         return fetch(self, item, validators)
 
     monkeypatch.setattr(FolderConnector, "fetch", paused_meanwhile)
-    assert sync(run.pk) is None
+    assert attempt_run(run.pk) is None
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
     assert sync_runs.request_due_runs() == 0
@@ -330,7 +330,7 @@ def test_the_schedule_begins_what_is_due(source):
     with pytest.raises(sync_runs.RunRefused):
         sync_runs.request_run(source)
     [run] = source.runs.all()
-    sync(run.pk)
+    attempt_run(run.pk)
     Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
     assert sync_runs.request_due_runs() == 1
 
@@ -339,7 +339,7 @@ def test_only_so_many_runs_are_under_way_at_once(source, collection, shelf):
     other = sync_runs.request_run(make_source(collection, "folder", shelf.options, name="Other"))
     SourceRun.objects.filter(pk=other.pk).update(status="running", heartbeat_at=timezone.now())
     run = sync_runs.request_run(source)
-    assert sync(run.pk, takes_turns=True) is None
+    assert attempt_run(run.pk, takes_turns=True) is None
     run.refresh_from_db()
     assert (run.status, run.attempts, run.retry_at is not None) == ("waiting", 0, True)
 

@@ -27,7 +27,7 @@ def tested(clock):
 
 
 def call(tested, error=None):
-    with tested.call(Broken):
+    with tested.guard_call(Broken):
         if error is not None:
             raise error
     return "answered"
@@ -57,7 +57,7 @@ def test_one_trial_at_a_time_decides(tested, clock):
         call(tested)
     clock.now += 0.2
     assert tested.state is BreakerState.TRYING
-    with tested.call(Broken), pytest.raises(BreakerOpen, match="another question is trying"):
+    with tested.guard_call(Broken), pytest.raises(BreakerOpen, match="another question is trying"):
         call(tested)
     assert tested.state is BreakerState.CLOSED
     assert call(tested) == "answered"

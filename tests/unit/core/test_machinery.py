@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.language_model.machinery import THOUGHTS, MachineryStream, remove_thoughts
+from core.language_model.machinery import THOUGHTS, ReplyCleaner, remove_thoughts
 
 CALL = '{"name": "ask_tables", "arguments": {"question": "How many?"}}'
 CUTS = pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
@@ -10,7 +10,7 @@ CUTS = pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
 
 def filtered(text, cut, known="", *, is_cut=False, **options):
     """Return the shown text as a reader sees it at the end, and the stream."""
-    stream = MachineryStream(lambda piece: piece in known, **options)
+    stream = ReplyCleaner(lambda piece: piece in known, **options)
     shown = ""
 
     def add(text):
@@ -100,7 +100,7 @@ def test_a_thought_that_the_template_opened_is_not_shown(family, begin, opens_wi
 
 @CUTS
 def test_a_usual_thought_is_held_back_until_its_end(cut):
-    stream = MachineryStream()
+    stream = ReplyCleaner()
     text = f"Okay, the user asks. {SECRET} And so on, and on. " * 20
     assert "".join(stream.feed(text[at : at + cut]) for at in range(0, len(text), cut)) == ""
     assert stream.close(is_cut=True) == ""

@@ -3,11 +3,11 @@ import signal
 
 import pytest
 
-from core.slots import Slots
+from core.slots import ProcessSemaphore
 
 
 def test_a_slot_is_held_against_forks_and_free_when_its_holder_is_killed():
-    slots = Slots(1)
+    slots = ProcessSemaphore(1)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -61,7 +61,7 @@ from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.metrics import Counter
 from ragsite.operations import shared_metrics
 if sys.argv[1] == "shared":
-    shared_metrics.share_metrics(Path(sys.argv[2]))
+    shared_metrics.share_metrics_between_processes(Path(sys.argv[2]))
 print(*(each._name for each in set(REGISTRY._names_to_collectors.values()) if isinstance(each, Counter)))
 print(generate_latest(shared_metrics.build_registry()).decode())
 shared_metrics.remove_shared_metrics()

@@ -3,7 +3,7 @@
 import pytest
 
 from ragsite.slack.messages import SECTION_CHARACTERS, convert_to_mrkdwn, split_sections, write_link
-from ragsite.slack.receiving import read_text
+from ragsite.slack.receiving import convert_mrkdwn_to_text
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_code_that_is_split_stays_code():
     ],
 )
 def test_a_message_is_read_as_words(message, question):
-    assert read_text(message) == question
+    assert convert_mrkdwn_to_text(message) == question

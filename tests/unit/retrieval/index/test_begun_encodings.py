@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import active_embedder, embedder_choice
-from retrieval.index.active_embedder import begin_encoding, encode_query, forget_queries
+from retrieval.index.active_embedder import begin_encoding_query, encode_query, forget_queries
 
 
 class SlowEmbedder:
@@ -45,16 +45,16 @@ def embedder(monkeypatch):
 
 
 def test_a_begun_question_is_encoded_once(embedder):
-    begin_encoding("wifi")
+    begin_encoding_query("wifi")
     assert encode_query("wifi") == encode_query("wifi") == "vector of wifi"
     # It is cached.
-    begin_encoding("wifi")
+    begin_encoding_query("wifi")
     assert embedder.texts == ["wifi"]
 
 
 def test_its_error_reaches_the_search_and_the_next_search_tries_again(embedder):
     embedder.error = EmbeddingFailed("broken")
-    begin_encoding("wifi")
+    begin_encoding_query("wifi")
     with pytest.raises(EmbeddingFailed, match="broken"):
         encode_query("wifi")
     embedder.error = None
@@ -62,7 +62,7 @@ def test_its_error_reaches_the_search_and_the_next_search_tries_again(embedder):
 
 
 def test_a_forked_process_waits_for_no_thread_of_its_parent(embedder):
-    begin_encoding("slow wifi")
+    begin_encoding_query("slow wifi")
     assert embedder.begun.acquire(timeout=30)
     child = os.fork()
     if not child:
@@ -81,8 +81,8 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent(embedder):
 def test_a_question_that_waits_for_a_thread_is_encoded_by_its_own_search(embedder):
     others = [f"slow {number}" for number in range(active_embedder._threads._max_workers)]
     for other in others:
-        begin_encoding(other)
+        begin_encoding_query(other)
         assert embedder.begun.acquire(timeout=30)
-    begin_encoding("wifi")
+    begin_encoding_query("wifi")
     assert encode_query("wifi") == "vector of wifi"
     assert embedder.ended == ["wifi"]

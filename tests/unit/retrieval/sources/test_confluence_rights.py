@@ -40,7 +40,7 @@ def find_admitted(connector, space, limits, members):
     rights = connector._rights
     operation = {"operation": "read", "targetType": "space"}
     rights.space = rights.read_space_readers([{"operation": operation, "subjects": subjects(space)}])
-    found = connector._find_readers(rights, page_of(limits), "")
+    found = connector._find_page_readers(rights, page_of(limits), "")
     assert not found.unread
     assert not found.is_everybody
     named = {address.partition("@")[0] for address in found.users}

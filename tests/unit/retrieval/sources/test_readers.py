@@ -18,7 +18,7 @@ from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.kinds.nextcloud_shares import read_shares
 from retrieval.sources.network import Response
 from retrieval.sources.protocol import ItemReaders
-from retrieval.sources.reader_names import NamesField, NameTable
+from retrieval.sources.reader_names import NamesField, ReaderNameTable
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "mail:d@example.org"]), max_size=4)
 VALUES = st.one_of(NAMES, st.sampled_from(["a", "b", 7, {"a": 1}]))
@@ -76,7 +76,7 @@ def test_names_there_become_names_here(groups, users, named, unmatched):
     lines = NamesField().clean(
         "Finance dept = Finance\ncn=x,ou=y = Care\njsmith=John@example.org\none person = ann@example.org\nall-staff = *"
     )
-    table = NameTable({"reader_names": lines})
+    table = ReaderNameTable({"reader_names": lines})
     assert table.translate(ItemReaders(tuple(groups), tuple(users))) == named
     assert sorted(table.unmatched) == unmatched
 
@@ -103,7 +103,7 @@ GROUP = os.getgid()
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_modes, "_name_group", lambda number: "mine" if number == GROUP else str(number))
+    monkeypatch.setattr(file_modes, "_find_group_name", lambda number: "mine" if number == GROUP else str(number))
     tmp_path.chmod(0o755)
     (tmp_path / "below").mkdir()
     (tmp_path / "below").chmod(0o755)
@@ -183,9 +183,9 @@ def test_a_share_of_a_folder_is_one_of_its_files(path):
     [(asked, headers)] = client.asked
     assert asked.startswith("https://cloud.example.org/sub/ocs/v2.php/apps/files_sharing/api/v1/shares?")
     assert headers == {"OCS-APIRequest": "true"}
-    assert shares.find_readers("a.md") == ItemReaders(("staff",), ("ann",))
-    assert shares.find_readers("pay/x.md") == ItemReaders(("staff",), ("ann", "bob"))
-    assert shares.find_readers("drop/x.md") == ItemReaders(("staff",), ("ann",))
+    assert shares.find_file_readers("a.md") == ItemReaders(("staff",), ("ann",))
+    assert shares.find_file_readers("pay/x.md") == ItemReaders(("staff",), ("ann", "bob"))
+    assert shares.find_file_readers("drop/x.md") == ItemReaders(("staff",), ("ann",))
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_a_share_of_a_folder_is_one_of_its_files(path):
     ],
 )
 def test_shares_that_cannot_be_read_say_so(address, body, status, said):
-    assert said in read_shares(client_of(body, status), address, "ann").find_readers("a.md").unread
+    assert said in read_shares(client_of(body, status), address, "ann").find_file_readers("a.md").unread

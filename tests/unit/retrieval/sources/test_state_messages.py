@@ -2,8 +2,8 @@
 
 import json
 
-from retrieval.sources.airbyte.state_messages import StateCollector, StateMessage, write_state
-from retrieval.sources.airbyte.streams import ChosenStream, build_prefix, is_deleted, select_stream_options
+from retrieval.sources.airbyte.state_messages import StateCollector, StateMessage, serialise_state
+from retrieval.sources.airbyte.streams import ChosenStream, build_option_prefix, is_deleted, select_stream_options
 
 
 def stream_state(name, at, **descriptor):
@@ -14,7 +14,7 @@ def stream_state(name, at, **descriptor):
 def after(stored, *messages, streams=("pages", "public.notes")):
     known = StateCollector(stored, streams)
     taken = [known.add_message(StateMessage(message)) for message in messages]
-    return write_state(known.snapshot()), taken
+    return serialise_state(known.snapshot()), taken
 
 
 def test_the_last_state_of_each_stream_is_kept():
@@ -51,7 +51,7 @@ def test_a_stream_is_configured_as_it_was_chosen():
 
 
 def test_options_of_streams_with_alike_names_are_kept_apart():
-    options = {f"{build_prefix(name)}key_fields": name for name in ("a", "a.b", "a b", "é")}
+    options = {f"{build_option_prefix(name)}key_fields": name for name in ("a", "a.b", "a b", "é")}
     for name in ("a", "a.b", "a b", "é"):
         assert select_stream_options(options, name) == {"key_fields": name}
 

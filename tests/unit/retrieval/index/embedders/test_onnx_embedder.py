@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from core.recent import write_file_at_once
+from core.recent import write_file_atomically
 from retrieval.exceptions import ImproperEmbedder
 from retrieval.index.embedders import onnx
 from retrieval.index.embedders.graph import _quantize
@@ -141,18 +141,18 @@ def test_a_file_of_the_cache_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     with monkeypatch.context() as failing:
         failing.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no room"):
-            write_file_at_once(tmp_path / "graph.onnx", b"whole")
+            write_file_atomically(tmp_path / "graph.onnx", b"whole")
     assert list(tmp_path.iterdir()) == []
-    write_file_at_once(tmp_path / "graph.onnx", b"whole")
+    write_file_atomically(tmp_path / "graph.onnx", b"whole")
     assert (tmp_path / "graph.onnx").read_bytes() == b"whole"
 
 
 WRITES = """
 import os, sys, time
 from pathlib import Path
-from core.recent import write_file_at_once
+from core.recent import write_file_atomically
 os.fsync = lambda _descriptor: (print("half", flush=True), time.sleep(600))
-write_file_at_once(Path(sys.argv[1]), b"whole")
+write_file_atomically(Path(sys.argv[1]), b"whole")
 """
 
 

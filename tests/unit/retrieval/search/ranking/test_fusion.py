@@ -23,7 +23,7 @@ def ranking(retriever, scores):
 
 
 def plan(method, weights=None, **changes):
-    built = build_plan(replace(ProfileSettings().as_published(method), **changes))
+    built = build_plan(replace(ProfileSettings().use_published_values(method), **changes))
     return built if weights is None else replace(built, weights=weights)
 
 

@@ -22,7 +22,7 @@ KNOWN = {"how", "what", "does", "cost", "the", "is", "open", "who", "where", "me
 class Library:
     """A vocabulary of a few words, in memory."""
 
-    knows_words = True
+    can_recognise_words = True
 
     def find_unknown_words(self, text):
         held = {word.lower() for word in WORDS} | KNOWN
@@ -40,7 +40,7 @@ class Library:
         wholes = {each.replace("-", "").lower(): [each] for each in CODES}
         return {code: wholes[code] for code in codes if code in wholes}
 
-    def find_near_codes(self, code):
+    def find_similar_codes(self, code):
         distances = compute_edit_distances(code, [each.replace("-", "").lower() for each in CODES])[0].tolist()
         near = sorted((edits, each) for edits, each in zip(distances, CODES, strict=True) if edits <= 2)
         return [each for _, each in near]
