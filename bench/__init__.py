@@ -2,7 +2,7 @@
 
   .venv/bin/python -m bench.reliability.kills      kill -9 at random points, and what is lost
   .venv/bin/python -m bench.reliability.endurance  thousands of answers in a row, and what grows
-  .venv/bin/python -m bench.reliability.zoo        hostile files at once, with harmless files among them
+  .venv/bin/python -m bench.reliability.zoo        uploads of hostile and harmless files at the same time
 
 Each starts its own site with `manage.py serve`, on a new data directory and a loopback port, and stops it.
 """
@@ -15,8 +15,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
 def build_site_environment(**values: object) -> dict[str, str]:
-    """Return environment variables that start the site's processes with ``values`` in place of its own settings.
+    """Return environment variables that override settings of the site's processes.
 
-    The keys of ``values`` are names of settings. The module ``bench.settings`` reads the variables.
+    ``values`` has the new values by name of the setting. The module ``bench.settings`` reads the variables.
     """
     return {"DJANGO_SETTINGS_MODULE": "bench.settings", "SITE_CONSTANTS": json.dumps(values)}

@@ -96,7 +96,7 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
 
 
 def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the id and text of all queries of the set in ``folder``, also without judgements.
+    """Yield the id and text of all queries of the set in ``folder``, with or without judgements.
 
     Raises: UnreadableTestSet.
     """

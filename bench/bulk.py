@@ -42,7 +42,7 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to write. ``index_fingerprint`` is a hash of how its chunks were made, stored with its text."""
+    """A document to write. ``index_fingerprint`` is the result of `compute_index_fingerprint`."""
 
     source: str
     title: str
@@ -58,8 +58,8 @@ def replace_documents(
 ) -> None:
     """Replace all documents of the collection, in one transaction.
 
-    Term weights depend on the mean length of all chunks. The first document's mean length is used as an estimate. If it
-    was wrong, all rows are written again; unless ``exact``, only if it was wrong by more than a tenth.
+    Term weights depend on the mean length of all chunks, which is estimated from the first document. If the estimate
+    was wrong (if not ``exact``: by more than a tenth), all weights are computed again.
     """
     reference_length = 0.0
     with transaction.atomic():
@@ -80,7 +80,7 @@ def replace_documents(
 def compute_index_fingerprint(collection: Collection, embedder: Embedder, *parts: object) -> str:
     """Return a hash of everything on which the collection's index depends.
 
-    ``parts`` are further values that the caller adds to the hash, such as the settings for cutting documents.
+    The hash includes the further values ``parts``, such as the settings of the chunking.
     """
     site = (
         ANALYSIS_VERSION,

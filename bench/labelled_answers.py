@@ -1,9 +1,7 @@
 """Test how well `SupportScorer` detects answers that people labelled as hallucinated.
 
-It estimates for each sentence of an answer the probability that the passages support the sentence.
-
-Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false}`, with the words that
-people marked as `"spans": [{"start", "end"}, ...]`. RAGTruth's responses have this format.
+Labelled answers are JSON lines: `{"passages": [...], "answer", "hallucinated": true or false, "spans": [{"start",
+"end"}, ...]}`. The spans are the words that people labelled. RAGTruth's responses have this format.
 """
 
 from __future__ import annotations
@@ -92,7 +90,7 @@ def compute_word_share(answer: LabelledAnswer) -> float:
 
 
 def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_: None) -> list[JudgedAnswer]:
-    """Return the answers in order, each with how well all its passages support its sentences."""
+    """Return the answers in order, with the support that the passages give to each sentence."""
     judged = []
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer = SupportScorer([split_passage(marker, text) for marker, text in enumerate(passages, start=1)])

@@ -66,9 +66,9 @@ def measure_rankings(
 ) -> RankingRun:
     """Search the first ``limit`` queries with each method and ``reranker``. Return the values of the metrics.
 
-    If ``reranker`` is None, the method `default` uses the reranker of its profile, and the other methods use none. The
-    methods take turns at being first, because later ones profit from warm caches. Raises: UntrustworthyRun if a
-    retriever or the reranker failed, or if the collection changed; the errors of `search()`.
+    If ``reranker`` is None, the method `default` uses the reranker of the active profile, and the other methods use
+    none. The methods take turns at being first, because later ones profit from warm caches. Raises: the errors of
+    `search()`; UntrustworthyRun if a retriever or the reranker failed, or if the collection changed.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)

@@ -10,9 +10,9 @@ from evaluation.statistics import RESAMPLES, SEED, Interval, mean_interval
 def bootstrap(
     estimate: float, resample: Callable[[np.random.Generator], float | None], *, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return the estimate with its 95 % bootstrap interval, for a figure that is not a mean.
+    """Return ``estimate`` with its 95 % bootstrap interval. For means, use `mean_interval`.
 
-    ``resample`` draws a sample and returns its figure; None leaves the sample out.
+    ``resample`` draws a sample and returns its estimate. If it returns None, the sample is left out.
     """
     random = np.random.default_rng(SEED)
     low, high = np.percentile([one for _ in range(resamples) if (one := resample(random)) is not None], (2.5, 97.5))

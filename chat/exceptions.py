@@ -38,7 +38,7 @@ class TablesUnavailable(Exception):
 
 
 class AnswerWithheld(ModelFailed):
-    """An error: the model's text reveals rules of the prompt or the name of the site's function.
+    """An error: the model's text reveals rules of the prompt or the name of the function that it can call.
 
     ``reason`` is `prompt` or `function`.
     """

@@ -1,6 +1,6 @@
 """Types of the JSON of answers and events, as the API sends it and database rows store it.
 
-Fields that are ``NotRequired`` are missing in rows of earlier releases, unless the class gives another reason.
+Fields are ``NotRequired`` because rows of earlier releases lack them, unless the class gives another reason.
 """
 
 from __future__ import annotations

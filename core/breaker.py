@@ -113,7 +113,7 @@ class Breaker:
     def end_without_result(self) -> None:
         """End a call that does not show whether the server works, such as an invalid request.
 
-        It counts neither as a success nor as a failure. After a trial call, the next trial may begin.
+        It counts as neither success nor failure. If it was a trial call, another trial may begin.
         """
         with self._lock:
             self._trial_at = None

@@ -56,7 +56,7 @@ def seconds_left(at_most: float) -> float:
 
 
 class Stage(Generic[R]):
-    """A function call that runs in a thread pool."""
+    """A stage of a search: a function call in a thread pool."""
 
     def __init__(self, executor: Executor, work: Callable[[], R]) -> None:
         self._begun = Event()

@@ -67,7 +67,10 @@ L = TypeVar("L", bound=Leased)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
-    """Lease the row, store ``values`` in its fields, and return it; None if it is leased already or not in ``rows``."""
+    """Lease the row, set its fields ``values``, and return it.
+
+    The result is None if the row is not in ``rows``, or is leased already.
+    """
     lease = uuid.uuid4()
     is_free = Q(lease=None) | rows.model.build_silent_condition()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
@@ -163,7 +166,7 @@ class Job(Leased):
         return self.write_under_lease(lease=None, error=error, retry_at=Now() + pause, **values)
 
     def hand_back(self, error: str, pause: timedelta, **values: Any) -> bool:
-        """End the attempt without counting it, and try again after ``pause``. The job did not cause ``error``."""
+        """Postpone the job by ``pause``, without counting the attempt, because the job did not cause ``error``."""
         return self.postpone(error, pause, attempts=F("attempts") - 1, **values)
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
@@ -177,7 +180,7 @@ class Job(Leased):
             self.postpone(error, pause)
 
     def interrupt(self) -> None:
-        """End and count the attempt of a worker that died. A job that kills workers thus fails in the end."""
+        """End the attempt of a worker that died. The attempt counts, so no job can kill workers forever."""
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 

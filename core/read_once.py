@@ -1,4 +1,4 @@
-"""Cache a value from the database during a block, also for threads that copy its context."""
+"""Cache a database value during a `with` block, also in threads that run in a copy of the block's context."""
 
 from __future__ import annotations
 

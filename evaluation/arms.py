@@ -2,11 +2,11 @@
 
 The arm is computed from a salt and the visitor, so all processes agree.
 
-The interval is valid however often it is computed: the chance that it ever excludes the true difference is at most
-``ALPHA``. It contains the differences that a sequential test does not reject. The test compares a difference with an
-alternative, drawn from a normal distribution around this difference with standard deviation ``TAU``. It rejects the
-difference when the likelihood ratio reaches 1 / ``ALPHA``. If the difference is true, the ratio is a martingale, so the
-chance of a rejection is at most ``ALPHA`` (Ville, 1939). Variances of few visitors are imprecise, so there is no
+The difference has an interval that is valid however often it is computed: the chance that it ever excludes the true
+difference is at most ``ALPHA``. The interval contains all values that a sequential test does not reject. The test
+compares a value with alternatives from a normal distribution around the value, with standard deviation ``TAU``. It
+rejects the value when the likelihood ratio reaches 1 / ``ALPHA``. For the true difference, the ratio is a martingale,
+so the chance of a rejection is at most ``ALPHA`` (Ville, 1939). Variances of few visitors are imprecise, so there is no
 interval below ``LEAST_PER_ARM`` visitors.
 
 Sources: Robbins, "Statistical Methods Related to the Law of the Iterated Logarithm", Annals of Mathematical Statistics
@@ -72,8 +72,8 @@ class Effect:
 def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
     """Return the difference of the means with its interval; None if an arm has too few visitors.
 
-    ``control`` and ``treatment`` have one number for each visitor. The larger of the separate and the pooled variance
-    is used.
+    ``control`` and ``treatment`` have one number for each visitor. The interval uses the larger of two
+    variances: one from each arm's own variance, and one from the pooled variance.
     """
     n, m = len(control), len(treatment)
     if min(n, m) < LEAST_PER_ARM:

@@ -38,9 +38,9 @@ class ChartColumnPart(TypedDict):
 class ChartFrame(TypedDict):
     """The parts that all charts have. Positions are SVG units.
 
-    - ``ticks``: height of a horizontal line, height of its label, label.
-    - ``marks``: position of a label below the axis, its text anchor, label.
-    - ``groups``: for each label a link or None, and the shapes above it.
+    - ``ticks``: for each horizontal line its height, the label's height, and the label.
+    - ``marks``: for each label below the axis its position, text anchor and text.
+    - ``groups``: for each such label a link or None, and the shapes above it.
     - ``names``: the series with their colours.
     - ``rows``: the rows of the table below the chart.
     """
@@ -75,7 +75,7 @@ def draw_line_chart(
 ) -> Drawing:
     """Draw a line for each series, with a gap where a value is unknown.
 
-    The axis ends at ``most``, or higher if a value is higher. ``links`` has an address for each label.
+    The axis reaches ``most`` and all values. ``number`` formats a value, ``links`` has an address for each label.
     """
     known = [value for values in series.values() for value in values if value is not None]
     axis = choose_ticks(max([most, *known]))

@@ -41,8 +41,8 @@ class AnswerExpectations:
 class Grade:
     """The points of an answer, 0 to 3, and the expectations that it does not meet.
 
-    ``length`` is in characters without markers (``[1]``). ``is_on_page``: the answer and the other texts on its page
-    contain all expected texts (``must``).
+    ``length`` is in characters without markers (``[1]``). ``is_on_page``: together, the answer and the other texts
+    on its page contain all expected texts (``must``).
     """
 
     points: int
@@ -93,7 +93,7 @@ def clean_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _contains(words: str, alternatives: str) -> bool:
-    """Return whether ``words`` contain one of the alternatives at the beginning of a word."""
+    """Return whether ``words`` contain one of the ``|``-separated alternatives, where a word begins."""
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 
 

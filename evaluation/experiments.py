@@ -104,10 +104,10 @@ class ExperimentVerdict(models.TextChoices):
 
 @dataclass(slots=True)
 class ArmOutcome:
-    """The outcome of one arm (half) of an experiment: a number for each visitor and metric.
+    """The outcome of one arm (half) of an experiment. ``values`` has a number for each visitor by metric.
 
-    ``observed`` is the number of visitors whose time of observation (OBSERVATION) is not over. The other fields do not
-    include these visitors.
+    ``observed`` is the number of visitors who are still observed (for OBSERVATION). The other fields do not include
+    these visitors.
     """
 
     arm: ExperimentArm
@@ -122,7 +122,7 @@ class ArmOutcome:
 class Report:
     """The outcomes of both arms of an experiment.
 
-    ``effects`` maps each metric, the deciding one first, to the difference; None with too few visitors.
+    ``effects`` maps each metric, the deciding one first, to the difference, or to None if there are too few visitors.
     """
 
     experiment: Experiment

@@ -51,10 +51,7 @@ class Verdict(models.TextChoices):
 
 @dataclass(slots=True)
 class GateSide:
-    """The candidate or the published state that a gate compares: a search profile, instructions and documents.
-
-    ``run`` is the newest measurement of this side.
-    """
+    """A side of a gate's comparison: the candidate or the published state. ``run`` is its newest measurement."""
 
     name: str
     profile: NamedProfile
@@ -149,7 +146,7 @@ def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> Gat
 def request_runs(
     policy: GatePolicy, subject: GateCandidate, by: AbstractBaseUser | AnonymousUser | None = None
 ) -> list[EvaluationRun]:
-    """Start the measurements (runs) of ``subject`` and the published state that the gate still needs; return them.
+    """Start and return the runs that the gate still needs, of ``subject`` and of the published state.
 
     Raises: ImproperProfile; EvaluationError if ``subject`` is a draft that was published or discarded.
     """
@@ -254,9 +251,9 @@ def list_instruction_gates(collection_id: int) -> list[GatePolicy]:
 
 
 def request_activation(version: CollectionInstructions, by: AbstractBaseUser | AnonymousUser) -> bool:
-    """Activate the version of the instructions when its gates have passed.
+    """Activate the version of the instructions when its gates have passed, and return True.
 
-    Return False if there are no gates, so that it is active at once; otherwise True.
+    If there are no gates, the version is activated at once, and the result is False.
     """
     if not writers.list_language_models() or not list_instruction_gates(version.collection_id):
         version.activate(_t("It was not measured."))

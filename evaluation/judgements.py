@@ -133,7 +133,7 @@ logger = logging.getLogger(__name__)
 def judge_answer(judgement_id: int) -> Judgement | None:
     """Try to make a judgement once, and return it; None if another worker is making it.
 
-    An error is stored, with the time of the next attempt if it may succeed.
+    An error is stored; if another attempt may succeed, its time is stored too.
     """
     waiting = Judgement.unfinished().filter(build_due_condition()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
@@ -258,9 +258,9 @@ def _read_saved_source(saved: SourcePayload) -> ContextSource:
 
 @receiver(scores_wanted, dispatch_uid="evaluation.scores")
 def list_scores(answer: Answer, **_: Any) -> list[DisplayedScore]:
-    """Return the scores and errors that the judges gave the answer: first the rules, then the language model.
+    """Return the scores and errors of the answer's judges: first the rules, then the language model.
 
-    A judge that has not finished has a row without a score.
+    A judge that has not finished has an entry without a score.
     """
     found = []
     judgements = Judgement.objects.filter(answer=answer).prefetch_related("scores")

@@ -1,4 +1,4 @@
-"""Metrics of rankings, means with intervals, tests for a loss, and percentiles."""
+"""Metrics of rankings, means with intervals, significance tests for lower means, and percentiles."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ class JudgedRanking:
 def build_judged_ranking(
     found: Sequence[tuple[int, int]], expectations: Sequence[ExpectedPassageChunks]
 ) -> JudgedRanking:
-    """Return a ranking to grade, from the ``found`` pairs of chunk id and document id (best first).
+    """Return the ranking of the ``found`` pairs of chunk id and document id (best first), with grades.
 
     All chunks of an expected passage or document become one item, at the rank of the best chunk. An expected passage
-    that no longer exists counts as not found.
+    that no longer exists is not found.
     """
     unit_of_chunk: dict[int, str] = {}
     unit_of_document: dict[int, str] = {}
@@ -188,13 +188,13 @@ def mean_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> Int
 
 
 def compute_chance_of_loss(differences: Sequence[float], *, resamples: int = RESAMPLES) -> float:
-    """Return the probability that chance alone gives a mean as low as that of the ``differences``.
+    """Return the probability that random signs of the ``differences`` make their mean lower. Ties count a half.
 
-    It is exact up to EXACT_FLIPS differences, and else estimated from ``resamples`` random flips of their signs. For n
-    differences that are not 0, it is at least 1 / 2^(n+1); for n = 0 it is 1. Sources: Smucker, Allan and Carterette,
-    "A Comparison of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007 (Fisher's
-    randomization test); Lancaster, "Significance Tests in Discrete Distributions", Journal of the American Statistical
-    Association 1961 (the mid-p value).
+    The result is exact up to EXACT_FLIPS differences; otherwise it is estimated from ``resamples`` random choices of
+    signs. For n differences that are not 0, it is at least 1 / 2^(n+1); for n = 0 it is 1. Sources: Smucker, Allan and
+    Carterette, "A Comparison of Statistical Significance Tests for Information Retrieval Evaluation", CIKM 2007
+    (Fisher's randomization test); Lancaster, "Significance Tests in Discrete Distributions", Journal of the American
+    Statistical Association 1961 (the mid-p value).
     """
     sample = np.asarray([value for value in differences if value], dtype=np.float64)
     if not sample.size:

@@ -25,6 +25,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Request judgements and activate instructions if a process died before it could do so."""
+    """Request judgements of answers, and decide activations of instructions, that a dead process left undone."""
     judgements.request_missing_judgements()
     gates.decide_instruction_activations()

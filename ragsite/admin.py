@@ -112,7 +112,7 @@ class _RemovableAdmin(ReadOnlyAdmin):
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(_RemovableAdmin):
-    """The admin of second factors, which are deleted if the owner has lost the phone."""
+    """The admin of second factors. Staff delete one if its owner has lost the phone."""
 
     list_display = ["user", "type", "created_at", "last_used_at"]
     fields = ["user", "type", "created_at", "last_used_at"]

@@ -40,7 +40,7 @@ class RagsiteConfig(AppConfig):
 
 
 def install_queue(using: str, **_: Any) -> None:
-    """Create the schema and queues of the task broker, if it uses the site's database."""
+    """Create the task broker's schema and queues if the broker is the site's database."""
     from pgmq.install import get_embedded_install_sql
 
     if using != "default" or not settings.CELERY_BROKER_URL.startswith("pgmq:"):

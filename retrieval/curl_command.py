@@ -21,7 +21,7 @@ def build_curl_command(
     top_k: int | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a curl command that sends this search to the API. Its key is in $API_KEY."""
+    """Return a curl command that sends this search to the API, with the API key from $API_KEY."""
     body: dict[str, object] = {"query": query[:LONGEST_QUERY], "method": method or "default", "explain": True}
     if collection:
         body["collection"] = collection

@@ -44,4 +44,4 @@ class CalibrationFailed(RagsiteError):
 
 
 class DocumentRejected(RagsiteError):
-    """An error: the file cannot become searchable text. The uploader reads the message."""
+    """An error: the file cannot become searchable text. The message is for its uploader."""

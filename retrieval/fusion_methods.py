@@ -20,8 +20,8 @@ def _(text: str) -> str:
 class RetrieverResults:
     """The results of one retriever for one search.
 
-    ``listed`` has ranks and scores of the chunks that this retriever returned, by id. ``known`` also has its scores of
-    chunks that only the other retriever returned.
+    ``listed`` has ranks and scores of the chunks that this retriever returned, by id. ``known`` has this retriever's
+    scores of these and further chunks.
     """
 
     listed: Mapping[int, RankedChunk]
@@ -60,11 +60,11 @@ def _contribute_weighted_scores(weighted: Mapping[Retriever, float]) -> Mapping[
 class FusionMethod:
     """A method to compute the score of a passage from the scores of both retrievers.
 
-    - ``worth`` computes a value for each chunk id from one retriever's results, such as 1 / (60 + rank); 0 if missing.
+    - ``worth`` computes values by chunk id from one retriever's results, such as 1 / (60 + rank). Other chunks have 0.
     - ``weights`` are multiplied with these values. None means the weights of the question's class.
-    - ``contribute`` converts these products, one for each retriever, to the parts of the passage's score.
+    - ``contribute`` converts a passage's products, one for each retriever, to the parts of its score.
     - ``is_single``: only one retriever runs.
-    - ``discounts_words``: BM25 gets a lower weight if the question has words that no passage contains.
+    - ``discounts_words``: BM25 gets a lower weight if no candidate has most of the question's words.
     - ``has_bonus``: passages that both retrievers returned get the profile's bonus.
     """
 

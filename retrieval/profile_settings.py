@@ -21,8 +21,8 @@ class Setting:
     """The description of one setting of search profiles, in English.
 
     ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
-    use the setting; None means all. ``as_published`` is the value of the setting when a search method is used as in the
-    scientific publication about it; KEPT means that the profile's value is used.
+    use the setting; None means all. ``as_published`` replaces the profile's value if a search method is used as in the
+    scientific publication about it; KEPT replaces nothing.
     """
 
     section: str

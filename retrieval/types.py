@@ -133,9 +133,9 @@ class QueryClassification:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An earlier question with its answer, which may be empty.
+    """An earlier question with its answer.
 
-    The answer cites ``documents`` (ids) in ``collections`` (slugs).
+    The answer may be empty. It cites ``documents`` (ids) in ``collections`` (slugs).
     """
 
     question: str

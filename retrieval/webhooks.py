@@ -54,7 +54,7 @@ def sign_message(secret: str, delivery: str, timestamp: int, body: bytes) -> str
 
 
 def send_delivery(delivery_id: int) -> WebhookDelivery | None:
-    """Send an event once and return its delivery.
+    """Attempt a delivery once, and return it.
 
     The result is None if the delivery is not due, or while another delivery is being sent to the same receiver.
     """

@@ -3,7 +3,7 @@
 Each line of the file is a JSON object:
 
 - ``id``, ``question`` and ``kind``;
-- ``corpus``: the collection's name, unless ``collection`` is set; empty: all collections;
+- ``collection``: the collection's name, by default ``corpus``; empty: all collections;
 - ``must``, ``must_not`` and ``max_chars`` (see :mod:`evaluation.expectations`); ``must`` is ``["REFUSE"]`` if the
   documents do not answer the question;
 - ``after``: the id of the previous question in the conversation;
@@ -70,8 +70,7 @@ class GradedQuestion:
 class Reply:
     """The reply to a question.
 
-    ``beside`` are the other texts on its page, ``cited`` the titles of the cited documents. ``error`` says why there is
-    no answer.
+    ``beside`` are the other texts on the answer's page, ``cited`` the titles of the cited documents.
     """
 
     text: str = ""

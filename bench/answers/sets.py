@@ -42,7 +42,7 @@ class Question:
 def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     """Read the test set in ``folder`` and its questions; those in ``unanswerable.jsonl`` are unanswerable.
 
-    Raises: UnreadableTestSet, also for a set without a right answer.
+    Raises: UnreadableTestSet, also if no question has a right answer.
     """
     test_set, known = read_test_set(folder), {}
     for where, row in read_objects(folder / QUERIES):

@@ -1,4 +1,4 @@
-"""Search with Open WebUI, for a comparison: a running server with hybrid search and the site's embedder."""
+"""Search with a running Open WebUI server that uses hybrid search and the site's embedder."""
 
 from __future__ import annotations
 

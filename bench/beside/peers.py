@@ -1,4 +1,4 @@
-"""Search with other libraries, using the hybrid search that each library documents.
+"""Search with libraries, as their documentation recommends for hybrid search, to compare them with the site.
 
     python -m bench.beside.peers NAME
 

@@ -102,10 +102,10 @@ def _make_value(name: str, schema: Any) -> Any:
 
 
 class ScriptedService:
-    """A proxy that answers a connector's requests instead of the real service, used in a `with`.
+    """A context manager: a proxy that answers a connector's requests instead of the real service.
 
     ``routes`` describe the answers, and ``environment_variables`` make a connector use the proxy. ``asked`` counts the
-    requests since ``begin`` by the route's name. The first request for a path gets one record, later requests get none.
+    requests since ``begin`` by the route's name. Only the first request for a path gets a record, so paging ends.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -2,8 +2,8 @@
 
 make fuzz-api, or .venv/bin/python -m bench.reliability.fuzz_api --schemathesis PATH [--examples 50] [--seed 1]
 
-One check is left out, because a request that is valid by the schema is refused if it names something that does not
-exist.
+The check `positive_data_acceptance` is left out: it fails when the API refuses a valid request for an object that does
+not exist.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class ProcessKiller:
     def _kill_reembedding(self) -> float | None:
         """Kill the running re-embedding process, and return the moment of the kill (Unix time).
 
-        If none is running, start one and return None. Each new process switches the site to the other of two embedders.
+        If no process is running, start one that switches the site to the other of two embedders, and return None.
         """
         running, self._reembedding = self._reembedding, None
         if running is not None and running.poll() is None:

@@ -1,8 +1,8 @@
-"""Measure how soon an uploaded page can be searched: on an idle site, and while other queues are full.
+"""Measure how soon an uploaded page can be searched: on an idle site, and while other jobs wait.
 
 .venv/bin/python -m bench.reliability.uploads [--judgements 500] [--deliveries 100] [--questions 60] [--port 8236]
 
-The queues contain judgements, and deliveries to a receiver that does not respond. Then one visitor asks many questions.
+The jobs are judgements, and deliveries to a receiver that does not respond. Then one visitor asks many questions.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from retrieval.index.active_embedder import encode_query
 from retrieval.rights.search_filters import build_filters
 
 WARM_UP = 5
-# The speed of a machine is measured by the time to encode this question.
 REFERENCE = "How long is the warranty on a wet-rotor pump if I send in the commissioning card?"
 REFERENCE_ROUNDS = 50
 REST = "rest"
@@ -30,8 +29,8 @@ REST = "rest"
 class StageRun:
     """The processor time of each stage (in seconds) and of each answer (in milliseconds).
 
-    The time of a stage does not include nested stages. ``first_token_ms`` is elapsed time. ``reference_ms`` is the
-    processor time to encode the question REFERENCE.
+    The time of a stage does not include nested stages. ``first_token_ms`` is elapsed time. ``reference_ms``, the
+    processor time to encode the question REFERENCE, shows the machine's speed.
     """
 
     answers: int = 0
@@ -88,7 +87,7 @@ class StageClock:
             self.seconds[span.name] = self.seconds.get(span.name, 0.0) + max(0.0, taken - span.within)
 
     def annotate(self, attributes: dict[str, tracing.Attribute]) -> None:
-        """Ignore the attributes."""
+        """Do nothing: only the times of spans are used."""
 
     def _get_stack(self) -> list[_OpenSpan]:
         if not hasattr(self._local, "stack"):
@@ -98,7 +97,7 @@ class StageClock:
 
 
 def measure_answer_stages(questions: Sequence[str], collection: str, report: Report) -> StageRun:
-    """Ask each question once, as a visitor, and return the times. The first ones are not counted.
+    """Ask each question once, as a visitor, and return the times, without the first WARM_UP questions.
 
     No answer is saved. Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is
     not public.

@@ -53,7 +53,7 @@ class LoadedCorpus:
 def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     """Return a collection of the first ``chunks`` documents of a set in BEIR's format, one passage each.
 
-    Its questions are the set's queries, in file order. Raises: UnreadableTestSet, also if the set is smaller.
+    The questions are the set's queries, in file order. Raises: UnreadableTestSet, also if there are fewer documents.
     """
     documents = tuple(islice(read_corpus(folder), chunks))
     if len(documents) < chunks:
@@ -75,8 +75,8 @@ def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
 def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
     """Return the collection `benchmark` with this number of synthetic chunks.
 
-    Unless it exists, it is written in one transaction. It is not public. If no other collection has chunks, the vector
-    index is built afterwards, which is much faster.
+    It is not public. If it does not exist, it is written in one transaction. If no other collection has chunks, the
+    vector index is built only after the writing, which is much faster.
     """
     corpus = SyntheticCorpus(chunks, seed)
     collection, _ = Collection.objects.get_or_create(

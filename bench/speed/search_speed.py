@@ -84,9 +84,9 @@ class BenchmarkRun:
 def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[int], report: Report) -> BenchmarkRun:
     """Time each part of a search, the whole search, and two reference searches; at the end, several users at once.
 
-    The reference searches (`ts_rank`, and an exact comparison of all vectors) run last, because they push other data
-    out of the caches. The parts take turns at being first, because later ones profit from warm caches. Raises:
-    UntrustworthyRun if a part failed; the errors of `search()`.
+    The reference searches (`ts_rank`, and an exact comparison of all vectors) run after all others, because they push
+    other data out of the caches. For each question, another part is first, because later parts profit from warm
+    caches. Raises: the errors of `search()`; UntrustworthyRun if a part failed.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
@@ -181,9 +181,9 @@ def _measure_reference_rankings(
 
 
 def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
-    """Run all parts in a cycle that begins at number ``turn``, and return their results.
+    """Run all parts, beginning with part ``turn`` (modulo the number of parts), and return their results.
 
-    The milliseconds of each part are added to ``result``, except for the part with the empty name.
+    The milliseconds of each part are added to ``result``, except for a part without a name.
     """
     names, returned = list(parts), {}
     turn %= len(names)

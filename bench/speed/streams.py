@@ -70,9 +70,9 @@ class StreamLoad:
 class StreamRun:
     """The results of :func:`measure_streams`. If ``quoted``, the site had no model, so it answered with quotations.
 
-    ``readings`` are the streams that were read to the end, ``vanished`` those whose readers disconnected. The
-    site then continued to write for ``stopped_seconds``. ``before``, ``peak`` and
-    ``after`` are the web server's load around ``readings``; ``settled`` is its load at the end.
+    ``readings`` are the streams that were read to the end. ``before``, ``peak`` and ``after`` are the web server's load
+    before, during and after them. ``vanished`` are the streams whose readers disconnected; the site continued
+    to write for ``stopped_seconds``. ``settled`` is the load at the end.
     """
 
     streams: int
@@ -112,7 +112,7 @@ class StreamRun:
 def measure_streams(
     streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False
 ) -> StreamRun:
-    """Open ``streams`` streams within ``over_seconds`` and read them to the end. Then open as many and hang up.
+    """Open ``streams`` streams within ``over_seconds`` and read them. Then open the same number and disconnect early.
 
     If ``quoted`` is true, the site quotes documents and uses no language model, so only its own work is measured.
     Raises: EvaluationError if the web server does not start; UntrustworthyRun if no token was streamed.
@@ -294,7 +294,7 @@ def _measure_cpu_seconds(pid: int) -> float:
 
 
 def _measure_database_seconds() -> float | None:
-    """Return the processor time of the database server's living and ended processes; None if it is external."""
+    """Return the processor time of the embedded database server, also of ended processes; None for another server."""
     if settings.EMBEDDED_POSTGRES is None:
         return None
     pid = int((settings.EMBEDDED_POSTGRES.cluster / "postmaster.pid").read_text().split()[0])

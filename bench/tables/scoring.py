@@ -23,7 +23,7 @@ class TableScore:
     - ``cells``: the cells in the expected tables.
     - ``right``: the cells that were found in the right row and column.
     - ``written``: the non-empty cells in the found tables.
-    - ``false``: the found tables that match no expected table, each by its first row.
+    - ``false``: the first rows of the found tables that match no expected table.
     """
 
     name: str

@@ -100,7 +100,7 @@ class Evidence:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if the sources are too unlike the question to call a language model; False if there are no vectors."""
+        """True if the sources are so unlike the question that no model is called; False if there are no vectors."""
         return not self.by_words and self.probability < HOPELESS
 
 
@@ -220,7 +220,8 @@ def list_units_of_best_chunk(source: ContextSource) -> list[QuotableUnit]:
 def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the sentence, list item or table row that is closest to the question, from the source's best passage.
 
-    The result is None if the passage has none of these. With ``by_meaning``, vectors are compared if no words match.
+    If no words match, vectors are compared; without ``by_meaning``, the first of these units is returned. The result is
+    None if there are none.
     """
     return find_nearest(question, list_units_of_best_chunk(source), by_meaning=by_meaning)
 

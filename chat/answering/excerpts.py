@@ -54,9 +54,9 @@ class Excerpt:
 
 
 def build_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -> Excerpt:
-    """Return the excerpt to show around ``unit``, the sentence or row of a passage that is closest to the question.
+    """Return the excerpt to show around ``unit``, the sentence or row that is closest to the question.
 
-    If ``is_card`` (the excerpt is not the answer itself), all sections of a short passage are shown.
+    If ``is_card``, the excerpt is a search result, not the answer, and a short passage is shown completely.
     """
     if unit.block.kind is BlockKind.RECORDS:
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
@@ -90,7 +90,7 @@ def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
 def _add_subsections(unit: QuotableUnit, longest_passage: int) -> Sequence[SourceSection]:
     """Return the unit's section, followed by as many of its sub-sections as fit.
 
-    If all sections of the unit's passage have at most ``longest_passage`` characters, the result contains all of them.
+    If the passage's sections together have at most ``longest_passage`` characters, return all of these instead.
     """
     sections, best = find_sections(unit.source), unit.source.block.best
     first = last = sections.index(unit.section)
@@ -199,6 +199,6 @@ def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, 
 
 
 def read_text(source: ContextSource, start: int, end: int) -> str:
-    """Return the document's ``text[start:end]``, or the part of it that the source contains."""
+    """Return the document's ``text[start:end]``, cut at the borders of the source's block."""
     offset = source.block.start
     return source.block.content[max(0, start - offset) : max(0, end - offset)]

@@ -28,8 +28,8 @@ NAME = "extractive"
 class Quotation:
     """An answer that quotes a document, with its citations.
 
-    All citations are of the part of the passage that is closest to the question. If ``is_row`` is true, this part is a
-    table row. ``alternatives`` are other passages to show.
+    All citations cite the sentence or table row (``is_row``) closest to the question. ``alternatives`` are other
+    passages to show.
     """
 
     text: str

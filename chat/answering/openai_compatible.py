@@ -84,10 +84,10 @@ class OpenAICompatibleGenerator:
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
     ) -> AsyncGenerator[AnswerToken | WithdrawnEvent, None]:
-        """Yield the answer in pieces. If a ``WithdrawnEvent`` is yielded, a reader must remove all pieces before it.
+        """Yield the answer in pieces. A ``WithdrawnEvent`` means that all pieces before it must be removed.
 
-        ``history`` is ordered oldest first. The draft gets the usage, the function calls and the model's text. Raises:
-        NoAnswer, ModelFailed, AnswerWithheld.
+        ``history`` is ordered oldest first. The usage, the function calls and the model's text are stored in ``draft``.
+        Raises: NoAnswer, ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -148,7 +148,7 @@ class OpenAICompatibleGenerator:
         draft: AnswerDraft,
         ends_at: float,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the model's text. None means that all text before it was a thought, and must be removed."""
+        """Yield the model's text in pieces, and None when the caller must remove all pieces so far."""
         calls = None if dialogue is None else FunctionCallCollector()
         said, spent = "", _NOTHING
         while True:
@@ -176,9 +176,9 @@ class OpenAICompatibleGenerator:
         spent: TokenUsage,
         calls: FunctionCallCollector | None,
     ) -> AsyncGenerator[str | None, None]:
-        """Yield the text of one reply, without reasoning and function calls. None means: remove all text before it.
+        """Yield the text of one reply, without reasoning, and None when the caller must remove all text so far.
 
-        ``spent`` are the tokens of earlier requests for this answer. The calls are added to ``calls``.
+        ``spent`` are the tokens of earlier requests for this answer. Function calls are added to ``calls``.
         """
         prompt_tokens, counted = sum(estimate_tokens(str(message["content"])) for message in messages), False
         prompt_tokens += 0 if calls is None else FUNCTION_TOKENS

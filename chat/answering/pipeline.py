@@ -75,7 +75,7 @@ async def answer_question(
     - ``model``: name of the language model, or ``extractive`` to quote documents. Empty: the site's default.
     - ``without_model``: if not empty, use no language model, and show this reason to the reader.
     - ``instructions``: curators' instructions to the model. None: the active ones.
-    - ``tried``: questions by chunk id. This search treats them as if curators had stored them with these passages.
+    - ``tried``: for a trial, questions by chunk id, as if curators had stored them with these passages.
     """
     # A given profile means that the search is measured, so approved answers are skipped.
     if at_once := await in_thread(_answer_without_search, question, filters, history, use_approved=profile is None):
@@ -132,7 +132,7 @@ def _answer_without_search(
 ) -> tuple[AnswerDraft | None, CompletedEvent] | None:
     """Return a draft and the answer if no search is needed; otherwise None.
 
-    The draft is None if the answer is to an instruction or a greeting; an approved answer has a draft.
+    Only approved answers have a draft. For instructions and greetings, the draft is None.
     """
     if rule := find_instruction(question):
         INSTRUCTIONS.labels(rule=rule).inc()

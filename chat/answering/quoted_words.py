@@ -25,7 +25,7 @@ _FIND = """
 
 
 class RowWithQuote(Protocol):
-    """Protocol of rows with a quote. ``text_version`` is the document version that last contained it, or empty."""
+    """Protocol of rows with a quote. ``text_version``: the last document version with the quote, or empty."""
 
     document_id: int | None
     quote: str
@@ -150,7 +150,7 @@ def _join_neighbours(passages: Sequence[SimilarText]) -> list[SimilarText]:
 
 
 def _list_windows(text: str, length: int) -> Iterator[tuple[int, int]]:
-    """Yield spans of one or more sentences, up to 1.5 times the length of the quote."""
+    """Yield the spans of single sentences, and of successive ones up to about 1.5 times ``length``."""
     sentences = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     for first, (start, _end) in enumerate(sentences):
         for number, (_start, end) in enumerate(sentences[first:]):

@@ -36,7 +36,7 @@ def count_alternatives(results: Sequence[ContextSource]) -> int:
 def rank_results(question: str, results: Sequence[ContextSource], evidence: Evidence) -> list[ContextSource]:
     """Return the results in the order in which they are shown.
 
-    Results with the question as a heading come first, then results with evidence, a higher score or a lower marker.
+    Results with the question as a heading come first, then results with evidence. Score, then marker, break ties.
     """
     asked = find_stem_set(question)
 
@@ -89,7 +89,7 @@ def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage |
 
 @functools.lru_cache(maxsize=256)
 def find_snippet(question: str, text: str) -> str:
-    """Return the sentence of ``text`` that has most words of the question; the first of several."""
+    """Return the sentence of ``text`` with the most words of the question; of equals, the first."""
     asked = find_stem_set(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)

@@ -40,7 +40,7 @@ def put_rows_before_sources(result: TableResult, sources: Sequence[ContextSource
 def find_rows_named_in_question(
     draft: AnswerDraft, passage: Passage
 ) -> tuple[TableResult, tuple[ContextSource, ...]] | None:
-    """Return the rows that the question names in the table of ``passage``, and the sources with these rows first.
+    """Return the rows of the passage's table that the question names, and all sources in a new order: these rows first.
 
     Return None if there are no such rows, or if the database fails.
     """
@@ -147,7 +147,7 @@ def find_sources(
     """Search the documents and tables, and return a draft of the answer with the sources.
 
     If ``profile`` is None, the search profile for the visitor ``subject`` is used.
-    ``tried`` has questions that this search treats as if they were stored with the passages.
+    For a trial, ``tried`` has questions by chunk id, as if curators had stored them with these passages.
     """
     profile = profile or choose_profile_for_visitor(subject)
     # The index's state is read before the search, so that the stored state is never too new.

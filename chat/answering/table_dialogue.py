@@ -19,7 +19,7 @@ LONGEST_TRACED = 500
 
 
 class TableDialogue:
-    """Answers a language model's table queries. The rows found are added to the sources that ``output`` can cite."""
+    """Answers a language model's table queries. The found rows become sources that the answer (``output``) can cite."""
 
     def __init__(
         self, tables: TablesOfQuestion, output: AnswerStream, draft: AnswerDraft, *, room_tokens: int, ends_at: float

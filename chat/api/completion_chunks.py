@@ -26,8 +26,8 @@ async def stream_chunks(
 ) -> AsyncIterator[bytes]:
     """Yield a completion in chunks. The last chunk has all fields of the answer, or an error.
 
-    If the site withdraws the text so far, a ruled line and a new answer follow. The last chunk has all of the new
-    answer as ``answer``.
+    If the site withdraws the text that it has sent, a ruled line and a new answer follow. ``answer`` in the last chunk
+    is the whole new answer.
     """
     await release_connection()
     # OpenAI sends ``"usage": null`` in each chunk before the last.

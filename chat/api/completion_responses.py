@@ -168,8 +168,8 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
 def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
     """Return the text with its ``markers`` renumbered by first appearance, from 1, and the shifts of offsets.
 
-    A shift is a pair: an old offset, and the difference from there on. ``numbers`` maps old to new numbers, and gets
-    the new markers.
+    A shift is a pair: an old offset, and the difference from there on. ``numbers`` maps old to new numbers; new markers
+    are added to it.
     """
     written, moved = text, [(0, 0)]
     for marker in markers:
@@ -184,8 +184,8 @@ def renumber_citations(
 ) -> tuple[CompletedPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
 
-    ``numbers`` maps old numbers to new ones, also of earlier chunks of the stream, and gets the new ones. There are no
-    gaps, because clients show the n-th annotation for ``[n]``.
+    ``numbers`` maps old to new numbers; earlier chunks of the stream have filled it, and this call extends it. The new
+    numbers have no gaps, because clients show the n-th annotation for ``[n]``.
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.

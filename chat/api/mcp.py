@@ -111,7 +111,7 @@ class AskReply(TypedDict):
 class Tool:
     """A tool that clients can call.
 
-    ``scope`` is the permission that the caller's API key needs. The rate limit has the same name.
+    ``scope`` is the permission that the caller's API key needs, and the name of the rate limit.
     """
 
     call: Callable[[Request, Mapping[str, object]], SearchReply | FetchReply | AskReply]

@@ -61,10 +61,10 @@ class ModelListSerializer(serializers.Serializer[Any]):
 
 
 def list_models(user: AnyUser) -> list[ModelBody]:
-    """Return the values that a client can send as `model`: the documents to search, or the embedder.
+    """Return the values that a client can send as `model`.
 
-    The first value means all documents, the others one collection each. All are repeated with each language model that
-    the user may choose.
+    They name all documents or one collection, also combined with each language model that the user may choose. The
+    last one is the embedder.
     """
     collections = Collection.objects.readable_by(user).in_service()
     each = [_describe_model(f"{ALL}/{one.slug}", one.name, int(one.created_at.timestamp())) for one in collections]

@@ -16,12 +16,12 @@ MOST_CHECKED = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerReaders:
-    """The people who may read an answer. All of them may read all of its sources.
+    """The people who may read an answer and all its sources.
 
     - ``owner``: the account that asked the question, or None.
     - ``is_own``: a visitor without an account asked the question, and may read the answer.
     - ``staff``: other accounts that may view all answers.
-    - ``unchecked``: the number of further such accounts, whose right to read the sources was not checked.
+    - ``unchecked``: the number of further such accounts, not checked for access to the sources.
     - ``link``: a text that says who may open the shared link; empty if there is no such link.
     """
 

@@ -71,10 +71,10 @@ def store_sources_behind(answer: Answer) -> None:
 
 
 def find_earlier_sources(answer: Answer) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the collections and the documents behind the conversation's last REMEMBERED_TURNS earlier answers.
+    """Return the source collections and documents of the REMEMBERED_TURNS answers before this answer.
 
-    The answer may repeat words of these earlier answers, so its readers need access to their sources too. Refusals do
-    not count. Both sets are empty if the client sent the earlier turns itself.
+    This answer may repeat words of those answers, so its readers need access to their sources too. Refusals are left
+    out. Both results are empty if the client sent the earlier questions and answers itself.
     """
     if answer.history is not None:
         return frozenset(), frozenset()

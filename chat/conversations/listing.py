@@ -22,7 +22,7 @@ _LONGEST_WORD = 100
 class ConversationListing:
     """A user's conversations in the sidebar, grouped under headings such as "Today".
 
-    ``more`` is how many "Show more" adds; 0 if all are shown.
+    ``more`` is the number to show after a click on "Show more"; 0 if all are shown.
     """
 
     groups: tuple[tuple[str, tuple[Conversation, ...]], ...]

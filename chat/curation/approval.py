@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Replace the wordings of the question to which the approved answer applies: its own question and ``others``."""
+    """Store the answer's question and ``others`` as the wordings to which the answer applies; delete all others."""
     wanted = {normalize_question(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
@@ -36,7 +36,7 @@ def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
 
 
 def embed_wordings(wordings: QuerySet[ApprovedQuestion]) -> None:
-    """Store a vector for each wording that has none of the site's current embedder."""
+    """Store a vector of the site's current embedder for each wording without one."""
     try:
         name = embedder_choice.get_embedder().name
         for wording in wordings.exclude(embedder=name, embedding__isnull=False):

@@ -52,7 +52,7 @@ def build_answer_context(
 def ask_again(user: AnyUser, answer: Answer, tried: TriedQuestions | None = None) -> dict[str, object]:
     """Answer the question with the user's rights, and return the template's context. Nothing is saved.
 
-    ``tried`` has questions that this search treats as if they were stored with the passages.
+    For a trial, ``tried`` has questions by chunk id, as if curators had stored them with these passages.
     """
     try:
         with wait_for_search_slot(), deadline.limit_time(settings.QUESTION_SECONDS):

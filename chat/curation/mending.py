@@ -146,7 +146,7 @@ def _filter_searched_collections(answer: Answer, collections: Sequence[Collectio
 
 
 def add_wording(user: AnyUser, approved_id: str, question: str) -> None:
-    """Add the question to those that an approved answer answers. Raises: PermissionDenied, Http404."""
+    """Store the question as another wording of an approved answer's question. Raises: PermissionDenied, Http404."""
     if not user.has_perm("chat.change_approvedanswer"):
         raise PermissionDenied
     open_to = ApprovedAnswer.objects.filter(collection__in=Collection.objects.curated_by(user))

@@ -1,6 +1,6 @@
 """Let a curator store a question with a passage, so that a search for the question finds the passage.
 
-Before this question or an approved answer is saved, the curator sees the resulting answer.
+Before a question or an approved answer is saved, the curator sees the answer that users would get.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CurationTrial:
 
 
 def try_question_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> CurationTrial:
-    """Return the answer that users would get if its question were stored with the passage ``chunk_id``.
+    """Return the answer that users would get if the question of ``answer`` were stored with this passage.
 
     Raises: PermissionDenied.
     """
@@ -105,9 +105,9 @@ def _get_passage_choice_message() -> str:
 
 
 def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
-    """Return the changed passages with their questions if ``question`` moved to the passage ``chunk_id``.
+    """Return the passages that would change, with their new questions, if ``question`` were moved to a passage.
 
-    This passage comes first. The result is empty if the user may not change it. Raises: PermissionDenied.
+    The passage ``chunk_id`` comes first; if the user may not change it, the result is empty. Raises: PermissionDenied.
     """
     if not user.has_perm("retrieval.change_chunk"):
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""Explain for each search hit why the page shows or hides it, if the answer quotes documents."""
+"""Explain for each search hit of an answer that quotes documents why the page shows or hides the hit."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ def build_search_stage_bars(timings_ms: Mapping[str, float]) -> tuple[StageBar, 
 def build_answer_bars(timings_ms: Mapping[str, float], search_ms: float | None = None) -> tuple[StageBar, ...]:
     """Return a bar for each measured stage of an answer.
 
-    ``timings_ms`` maps a stage to its end, in milliseconds since the beginning. The stage `searched` has two bars: for
-    the search, which took ``search_ms``, and for the collection of context.
+    ``timings_ms`` maps a stage to its end, in milliseconds since the beginning. The stage `searched` has two bars: the
+    first ``search_ms`` are the search, the rest collects the context.
     """
     total, searched = timings_ms.get("total"), timings_ms.get("searched")
     if not total:

@@ -194,7 +194,7 @@ class Answer(Leased):
 
     @classmethod
     def build_gap_condition(cls) -> Q:
-        """Return a condition for gaps: answers after a search that are refusals or were rated not helpful."""
+        """Return a condition for gaps: answers after a search, if refused or rated not helpful."""
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
         # Most sites have no drafts. Without the condition on drafts, an index can return the answers in order.
@@ -234,7 +234,7 @@ class Answer(Leased):
         self.status, self.lease, self.completed_at = status, None, timezone.now()
 
     def give_up(self, message: str) -> None:
-        """Store that the answer failed, without content. If the database fails too, a periodic task will store it."""
+        """Store that the answer failed, without content. If the database fails, a periodic task closes the answer."""
         try:
             Answer.objects.filter(pk=self.pk, lease=self.lease).fail(message)
         except DatabaseError:
@@ -264,7 +264,7 @@ class Answer(Leased):
     def list_earlier(self, most: int, fields: Sequence[str]) -> list[Answer]:
         """Return at most ``most`` earlier answers of the conversation, newest first, with these fields.
 
-        In a branch, which began with an edited question, the answers before that question follow.
+        If the conversation began with an edited question, the answers before that question come next.
         """
         found: list[Answer] = []
         at: Answer | None = self

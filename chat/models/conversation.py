@@ -27,7 +27,7 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
 
 class DeletedDocument(models.Model):
-    """A deleted document, until a task has removed its text from stored answers."""
+    """A deleted document. A task deletes the row after it has removed the text from stored answers."""
 
     document_id = models.BigIntegerField()
     title = models.CharField(max_length=500)
@@ -90,7 +90,7 @@ class Conversation(models.Model):
 
     @property
     def subject(self) -> str:
-        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" for no cookies."""
+        """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" without cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"
         return f"visitor:{self.visitor}" if self.visitor else ""

@@ -72,7 +72,7 @@ class CollectionInstructions(models.Model):
 
 
 def list_instructions(*, slugs: Iterable[str] = (), collections: Iterable[int] = ()) -> list[CollectionInstructions]:
-    """Return the active instructions of the collections; a draft has the instructions of its original."""
+    """Return the active instructions of the collections; for a draft's working copy, those of its original."""
     named = Q(collection__slug__in=slugs) | Q(collection__drafts__working_copy__slug__in=slugs)
     known = Q(collection__in=collections) | Q(collection__drafts__working_copy__in=collections)
     found = CollectionInstructions.objects.filter(named | known, is_active=True).select_related("collection")

@@ -18,9 +18,9 @@ from retrieval.sources.protocol import SourceUnavailable
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host, to which the site may connect.
+    """Return the IP addresses of a host.
 
-    Raises: AddressRefused, or httpcore2.ConnectError, after which the call is repeated.
+    Raises: AddressRefused if the site may not connect; httpcore2.ConnectError, after which the call is repeated.
     """
     try:
         return resolve_host(host, port)
@@ -29,7 +29,7 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class LanguageModel(SecretHolder):
-    """A language model that an admin has added. The settings contain another one.
+    """A language model that an admin has added, in addition to the model in the settings.
 
     ``secret`` is the encrypted API key. Prices are per million tokens.
     """
@@ -114,7 +114,7 @@ class LanguageModel(SecretHolder):
 
 
 class ModelTrial(models.Model):
-    """Whether a language model calls functions correctly, from its trial; None while the trial runs."""
+    """A trial: ``uses_functions`` says whether the model calls functions correctly; None while the trial runs."""
 
     model = models.CharField(max_length=500, unique=True)
     uses_functions = models.BooleanField(null=True)

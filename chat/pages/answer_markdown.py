@@ -65,7 +65,7 @@ def _label_marker_paragraphs(state: StateCore) -> None:
 
 
 def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
-    """Map the canonical form of each address to its spelling in the source. These addresses may become links."""
+    """Map each address that may become a link, in canonical form, to its spelling in the source."""
     linked = (MARKDOWN.normalizeLink(address) for address in addresses)
     return {plain: address for address in linked if (plain := normalize_address(address))}
 

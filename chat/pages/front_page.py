@@ -25,9 +25,9 @@ class CollectionCard:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The content of the front page. ``others`` is the number of collections without a card.
+    """The content of the front page. ``others`` is the number of collections for which there was no room.
 
-    ``questions`` are suggestions if the visitor chose a single document; otherwise there are none.
+    ``questions`` are suggestions for the document that the visitor chose, if any.
     """
 
     cards: tuple[CollectionCard, ...]

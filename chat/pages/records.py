@@ -1,4 +1,4 @@
-"""Show records on pages with a label and a value for each column.
+"""Show each record as labels and values, one pair for each column.
 
 A record is a table row that the extraction has written as one line: ``column: value; column: value``.
 """

@@ -73,7 +73,7 @@ def render_answer(
 def _add_sign(html: str, number: int, doubt: DoubtfulRange) -> str:
     """Insert a warning sign after the doubtful words, whose element has the attribute ``data-doubt``.
 
-    The answer cannot contain this attribute itself, because its text is escaped.
+    The model cannot write this attribute, because the answer's text is escaped.
     """
     piece = html.rfind(f'data-doubt="{number}"')
     if piece < 0:

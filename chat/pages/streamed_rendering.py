@@ -53,7 +53,7 @@ def _link_source(answer_id: object, marker: int, titles: Mapping[int, str]) -> S
 class StreamedMarkdown:
     """Renders an answer while it grows: complete lines as Markdown, the last line as text.
 
-    It renders again after the text grew by a tenth, so the work stays proportional to its length.
+    Lines are rendered as Markdown only when the text has grown by a tenth, so the work is proportional to its length.
     """
 
     def __init__(self, answer_id: object, titles: Mapping[int, str]) -> None:
@@ -64,7 +64,7 @@ class StreamedMarkdown:
         self._rendered_characters = 0
 
     def feed(self, text: str, at: Collection[int] | None = None) -> RenderedLines | SafeString:
-        """Add ``text`` to the answer. Return HTML to append to the page, or RenderedLines to replace the answer."""
+        """Add ``text`` to the answer. Return HTML to append, or RenderedLines to replace the answer."""
         if at is not None:
             self._at = (self._at or set()) | {len(self._text) + each for each in at}
         before, self._text = self._text, self._text + text

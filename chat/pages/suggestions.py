@@ -1,4 +1,4 @@
-"""Suggest questions: those that curators wrote, or questions and headings in documents that a search surely answers."""
+"""Suggest questions: curators' questions, or stored questions and headings whose passage a search surely finds."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _is_clear_first_hit(question: str, chunk_id: int, filters: SearchFilters) ->
 def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
     """Return a passage's questions that are clear without the passage.
 
-    These are the last heading in ``path``, if it is a question, and the passage's stored questions (``written``).
+    Candidates are the last heading in ``path``, if it is a question, and the stored questions (``written``).
     """
     headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.

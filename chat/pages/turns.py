@@ -48,7 +48,7 @@ class ShownTurn:
     - ``passes_nothing``: the filters exclude all documents.
     - ``models``: language models with which the user can ask again.
     - ``changes``: cited passages that have changed.
-    - ``last_read``: the earliest time when the site last read a cited document; None if a cited passage has changed.
+    - ``last_read``: when the site read the cited documents (the oldest reading); None if a cited passage has changed.
     - ``followed``: whether the reader gets mails about changes; None if impossible.
     """
 
@@ -235,10 +235,7 @@ def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
 
 
 def build_withheld_turn(answer: Answer, question: str = "") -> ShownTurn:
-    """Return a question without its answer, for a reader who may not read the answer.
-
-    ``question``, if not empty, is shown instead of the asked question.
-    """
+    """Return the answer's question (or the text ``question``) for a reader who may not read the answer."""
     bare = Answer(
         pk=answer.pk,
         conversation_id=answer.conversation_id,

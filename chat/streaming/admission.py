@@ -95,7 +95,7 @@ class AnswerAdmission:
     def join(self, answer_id: UUID, wake: Callable[[], None], caller: str = "") -> None:
         """Put an answer that is to be written into the queue, even if the queue is full.
 
-        The answer counts for the caller who reserved a place for it, or else for ``caller``.
+        The answer counts towards the limit of the caller who made its reservation, or else of ``caller``.
         """
         with self._lock:
             reserved = self._reserved.pop(answer_id, None)

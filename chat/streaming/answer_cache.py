@@ -121,9 +121,9 @@ def find_reusable(key: str) -> Answer | None:
 def find_cached_answer(
     answer: Answer, filters: SearchFilters, history: Sequence[Turn], writer: str
 ) -> tuple[str, Answer | None]:
-    """Return the cache key of an answer to write, and an earlier answer to use instead.
+    """Return the answer's cache key, and the earlier answer to copy (or None).
 
-    The earlier answer is None if there is none. The key is empty if the cache is off. Raises: SearchUnavailable.
+    The key is empty if the cache is off. Raises: SearchUnavailable.
     """
     subject = answer.conversation.subject
     key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)

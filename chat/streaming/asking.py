@@ -57,7 +57,7 @@ def create_answer(
     - ``document``: the id of the only document to search. If ``collection`` and ``document`` are both None, the last
       question's are used.
     - ``filters``: in the form of ``chosen_filters``. If None, the last question's filters are used.
-    - ``edits``: the answer whose question was edited. The new conversation is then a branch.
+    - ``edits``: the answer whose question was edited. A new conversation then branches off before this answer.
     - ``model``: empty for the default.
     - ``anew``: reuse no earlier answer.
     - ``history``, oldest first, replaces the conversation's own.

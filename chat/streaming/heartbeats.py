@@ -67,8 +67,8 @@ def _is_abandoned(run: Run) -> bool:
 def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     """Store the first events of each answer, and renew the leases.
 
-    ``snapshots`` has the number of events to store. Return the answers that this process may still write; the value is
-    True if a reader in another process follows the answer.
+    ``snapshots`` maps runs to the number of events to store. Return the runs that this process may still write, each
+    with True if a reader in another process follows the answer.
     """
     if not snapshots:
         return {}

@@ -196,9 +196,9 @@ def _find_cached_answer(run: Run, writer: str) -> tuple[str, Answer | None]:
 
 @asynccontextmanager
 async def _wait_for_turn(run: Run) -> AsyncGenerator[None, None]:
-    """Wait in the queue until the answer may be written, then run the block.
+    """Wait in the queue until the answer may be written, then run the `with` block.
 
-    Each new position in the queue is published as an event `queued`. The last position is 0.
+    Each new position in the queue is published as an event `queued`.
     """
     changed = asyncio.Event()
 

@@ -43,7 +43,7 @@ class MayAskStaffMayWrite(StaffWithPermission):
 def check_scopes(request: Request, scopes: tuple[KeyScope, ...], *, takes_source_keys: bool = False) -> None:
     """Raise PermissionDenied unless the request's API key has one of the scopes, or `admin`.
 
-    A request without a key needs no scope. A key for one source also needs ``takes_source_keys``.
+    A request without a key needs no scope. A key for one source is refused without ``takes_source_keys``.
     """
     limits = get_limits(request.user)
     if limits is not None and limits.source is not None and not takes_source_keys:

@@ -111,7 +111,7 @@ class ApiView(APIView):
         return super().handle_exception(self.convert_error(exc))
 
     def convert_error(self, error: Exception) -> Exception:
-        """Return the API exception for an internal exception; an unknown exception unchanged."""
+        """Return the API exception for an internal exception. Other exceptions are returned unchanged."""
         if disk.is_disk_full(error):
             return InsufficientStorage(disk.get_disk_full_message())
         match error:

@@ -18,10 +18,10 @@ MOST_TOKENS = 200
 
 @dataclass(slots=True)
 class WholeReply:
-    """A whole reply of a language model, without the text that the model thinks before its answer.
+    """A whole reply of a language model.
 
-    ``finish_reason`` is as in :class:`Delta`. ``characters`` includes this text. Token counts are None if the server
-    does not count.
+    ``text`` lacks the text that the model thinks before its answer; ``characters`` counts it too. ``finish_reason`` is
+    as in :class:`Delta`. Token counts are None if the server does not count.
     """
 
     text: str = ""

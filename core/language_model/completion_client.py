@@ -239,7 +239,7 @@ class CompletionClient:
             attempt += 1
 
     def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: ModelRequestRefused | None) -> None:
-        """Remember the fields that the server refuses, except ``tools`` if the server has accepted tools before."""
+        """Remember the refused fields. The field ``tools`` is not remembered if the server has ever accepted it."""
         known = self.known
         if refusal is not None:
             without = ", ".join(sorted(refused - known.refused))

@@ -104,8 +104,8 @@ class ReplyCleaner:
     - ``opens_with_thought``: the reply begins with a thought that has no opening marker.
     - ``withheld`` is true if some text was removed.
     - ``closes_alone`` is true if a closing marker had no opening marker.
-    - ``takes_back`` is true if a closing marker shows that text which was already returned is a thought. The caller
-      must remove this text and reset the flag.
+    - ``takes_back`` is true if the text returned so far is a thought. The caller must remove it and reset
+      ``takes_back``.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class ReplyCleaner:
         return self._release_held_text(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
-        """Return the remaining text. A thought or function call without a closing marker is removed too.
+        """Return the text held back so far, without a thought or function call that has no closing marker.
 
         ``is_cut``: the reply ended early.
         """

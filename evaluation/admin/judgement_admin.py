@@ -85,7 +85,7 @@ class ScoreInline(ReadOnlyInline):
 
 
 class LowScoreFilter(FixedChoicesFilter):
-    """A filter for low scores. It leaves out answers computed over a table: the rule-based judge cannot judge them."""
+    """A filter for judgements with low scores, except of answers computed over a table, which rules cannot judge."""
 
     title = _("low score")
     parameter_name = "low"
@@ -141,9 +141,9 @@ class JudgementAdmin(ShowsJudgements, AuditedViewAdmin, ReadOnlyAdmin):
         return ["scores__score", *self.ordering] if is_low else self.ordering
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete judgements or answers.
+        """Return whether the user may delete judgements.
 
-        A judgement is deleted together with its answer.
+        Users who may delete answers may do so too: an answer is deleted with its judgements.
         """
         return request.user.has_perm("evaluation.delete_judgement") or request.user.has_perm("chat.delete_answer")
 

@@ -183,7 +183,7 @@ class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
         return redirect_to(evaluation_set)
 
     def add_complaint_view(self, request: HttpRequest) -> HttpResponse:
-        """Copy an answer's question into the evaluation set of complaints. No run uses it while it is a draft."""
+        """Copy an answer's question into the evaluation set of complaints, as a draft, which no run uses."""
         try:
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:

@@ -47,10 +47,10 @@ class UnansweredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeGap:
-    """Questions about one subject to which the documents gave no good answer.
+    """Similar questions without a good answer.
 
-    ``questions`` are the different wordings, most typical first. ``asked`` are the times, latest first. ``documents``
-    were found most often.
+    ``questions`` are the different wordings, most typical first. ``asked`` are the answers, latest first. ``documents``
+    are those found most often.
     """
 
     questions: tuple[str, ...]
@@ -187,8 +187,8 @@ def find_nearest_documents(answers: Sequence[Sequence[str]], readable: QuerySet[
 class GapReport:
     """The largest groups of questions without a good answer.
 
-    ``total`` is the number of all questions without a good answer. The latest ``read`` of them were grouped into
-    ``groups`` groups.
+    ``total`` is the number of these questions, ``read`` the number of the latest ones, which were grouped, and
+    ``groups`` the number of groups.
     """
 
     gaps: list[KnowledgeGap] = field(default_factory=list)

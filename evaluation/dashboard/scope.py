@@ -24,7 +24,7 @@ DEFAULT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class DashboardScope:
-    """The days and the content that a dashboard covers, as far as ``viewer`` may read it.
+    """The days and the collection (None: all) of a dashboard. It covers only answers that ``viewer`` may read.
 
     ``since`` is the start of the first day in the site's time zone, ``until`` is now.
     """

@@ -1,4 +1,4 @@
-"""Try an embedder in a worker: download it, encode the passages, calibrate it, measure it, and switch to it if ordered.
+"""Try an embedder in a worker: download it, encode the passages, calibrate it, measure it, and switch to it on request.
 
 The site keeps its embedder during the trial. A dead worker loses at most one batch.
 """

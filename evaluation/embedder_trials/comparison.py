@@ -32,10 +32,10 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 def measure_embedders(
     candidate: TextEmbedder, progress: TrialProgress
 ) -> tuple[list[EmbedderFiguresPayload], float | None]:
-    """Return the figures of each evaluation set with both embedders, and the weight chosen for the new vectors or None.
+    """Return the figures of each evaluation set with both embedders, and a weight for the new vectors (or None).
 
-    With several sets, a last entry without a name is for all sets. If a weight is chosen, it is fitted on half of the
-    questions, and the figures are measured on the other half.
+    With several sets, a last entry without a name is for all sets. A weight is fitted on half of the questions; the
+    figures are then measured on the other half.
     """
     asked: _Asked = []
     for evaluation_set in EvaluationSet.objects.select_related("collection"):

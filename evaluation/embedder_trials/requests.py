@@ -35,7 +35,7 @@ def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
 
 
 def request_embedder_switch(trial: EmbedderTrial) -> None:
-    """Let a worker switch the site to the embedder of a trial.
+    """Enqueue the switch of the site to the embedder of a trial.
 
     Raises: EvaluationError if the trial has not been measured, or if another trial is unfinished.
     """
@@ -58,7 +58,7 @@ def cancel_trial(trial: EmbedderTrial) -> None:
 
 
 def delete_unused_vectors() -> int:
-    """Delete the vectors of all embedders except the site's, and return the number of these embedders.
+    """Delete the vectors of all embedders except the site's, and return the number of deleted embedders.
 
     Raises: EvaluationError if a trial is unfinished.
     """

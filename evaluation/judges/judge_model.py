@@ -1,4 +1,4 @@
-"""Ask the language model that judges answers for JSON of a given form, and count its tokens."""
+"""Get JSON of a given form from the language model that judges answers, and count the model's tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ of your reply stand outside them, and nothing in them changes either."""
 
 
 class JudgeModel(ChatModel):
-    """A language model that judges, on an OpenAI-compatible server with JSON schemas."""
+    """A language model that judges answers. Its OpenAI-compatible server supports JSON schemas."""
 
     def ask(self, prompt: str, form: type[Form], meter: UsageMeter) -> Form:
         """Return the model's reply as an object of the class ``form``.

@@ -1,4 +1,4 @@
-"""Judge every answer by rules, without a language model. They need the embedder."""
+"""Judge every answer by rules and vectors of the embedder, without a language model."""
 
 from __future__ import annotations
 

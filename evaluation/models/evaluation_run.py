@@ -81,7 +81,7 @@ class EvaluationRun(EvaluationJob):
 
     @property
     def collection_id(self) -> int | None:
-        """The searched collection: the set's collection, or its copy in the draft; None if deleted."""
+        """The searched collection: the set's, or the working copy of the run's draft (None after its deletion)."""
         return self.evaluation_set.collection_id if self.draft is None else self.draft.working_copy_id
 
     @property
@@ -94,7 +94,7 @@ class EvaluationRun(EvaluationJob):
 
 
 class QuestionResult(models.Model):
-    """The result of one question in a run that searches. ``text`` stays if ``question`` is deleted."""
+    """The result of one question in a run that searches. ``text`` is a copy of the question's text."""
 
     run = models.ForeignKey(EvaluationRun, models.CASCADE, related_name="results", verbose_name=_("run"))
     question = models.ForeignKey(
@@ -121,11 +121,11 @@ class QuestionResult(models.Model):
 
 
 class AnswerResult(models.Model):
-    """The answer to one question in a run that writes answers. ``text`` stays if ``question`` is deleted.
+    """The answer to one question in a run that writes answers.
 
+    - ``text`` is a copy of the question's text.
     - Metrics are numbers from 0 to 1, or None if they do not apply (see `evaluation.runs.agreement`).
-    - ``generator`` wrote the answer. If ``is_fallback``, this generator replaced another one, for the reason in
-      ``notice``.
+    - ``generator`` wrote the answer. If ``is_fallback``, it replaced the chosen one; ``notice`` says why.
     - ``judged`` has an object for each metric; ``judge_error`` says why the judge did not finish.
     """
 

@@ -52,7 +52,7 @@ def build_question_condition(kind: str, path: str = "") -> Q | Exists:
 
 
 def build_runnable_condition(path: str = "") -> Q:
-    """Return a condition for the questions that search or answer runs can use. ``path`` leads to the question."""
+    """Return a condition for the questions that a run of either kind can use. ``path`` leads to the question."""
     return Q(build_question_condition(RunKind.SEARCH, path)) | Q(build_question_condition(RunKind.ANSWERS, path))
 
 
@@ -146,9 +146,9 @@ class EvaluationQuestion(models.Model):
 
 
 class ExpectedPassage(models.Model):
-    """A passage that a search should find: a quote from a document, or any passage of it if the quote is empty.
+    """A passage that a search should find. If the quote is empty, any passage of the document will do.
 
-    The document's source and the quote identify it, also in a new version.
+    The document's source and the quote identify the passage, also in a new version of the document.
     """
 
     question = models.ForeignKey(

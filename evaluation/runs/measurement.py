@@ -43,7 +43,7 @@ class NotMeasured(EvaluationError):
 
 
 class UnmeasurableRun(EvaluationError):
-    """An error: the run cannot be measured, and another attempt would not help."""
+    """An error: the run cannot ask its questions, and another attempt would not help."""
 
 
 @dataclass(frozen=True, slots=True)

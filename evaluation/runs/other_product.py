@@ -52,7 +52,7 @@ class ProductComparison:
 def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int, int], None]) -> ProductComparison:
     """Ask the ``other`` product each question of a finished run with answers, and compare the figures.
 
-    ``report`` gets the number of asked questions and of all. Raises: ModelFailed without any reply.
+    ``report`` gets the numbers of asked and of all questions. Raises: ModelFailed if there is no reply.
     """
     results = list(run.answer_results.select_related("question"))
     pairs = [(result, result.question) for result in results if result.question is not None]

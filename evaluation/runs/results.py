@@ -96,7 +96,7 @@ class RunComparison:
 
     - ``differences`` has an interval for each metric with values in both runs.
     - ``beyond_chance`` is 1 for a significant gain, -1 for a significant loss, otherwise 0.
-    - ``better`` and ``worse`` are questions by ``metric``; ``same`` is the number of the others.
+    - ``better`` and ``worse``: the questions whose ``metric`` rose or fell; ``same`` is the number of the others.
     - ``caveats`` are sentences about differences between the runs other than the search profile.
     """
 

@@ -1,4 +1,4 @@
-"""Measure a run: reserve its row, ask every question, and save each result before the next question.
+"""Measure a run: lock it for this worker, ask every question, and save each result before the next question.
 
 After a crash, the next worker continues.
 """

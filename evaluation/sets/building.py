@@ -22,8 +22,8 @@ REFUSAL_HAS_NO_PASSAGE = _("A question that the documents do not answer has no p
 def get_or_create_question(answer: Answer, evaluation_set: EvaluationSet) -> tuple[EvaluationQuestion, bool]:
     """Return the set's question for this answer, without an expectation yet, and whether it is new.
 
-    A follow-up question is stored in the words that were searched.
-    If these words may come from a source outside the collection, the user's own words are stored.
+    A follow-up question is stored as it was rewritten for the search. If other collections may have supplied words
+    of it, the user's own words are stored.
     """
     is_within = has_only_sources_of(answer, evaluation_set.collection)
     return EvaluationQuestion.objects.get_or_create(
@@ -59,8 +59,8 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
 def find_asked_collection(answer: Answer) -> Collection | None:
     """Return the collection that was searched, or else the one to which most of the answer's sources belong.
 
-    If there are no sources, return the site's first collection in service, or None. The original collection is returned
-    instead of a working copy.
+    For a working copy, return its original. If there are no sources, return the site's first collection in service, or
+    None.
     """
     if answer.collection is not None:
         return _find_collection_in_service(answer.collection)
@@ -92,7 +92,7 @@ def add_expected_passage(question: EvaluationQuestion, chunk: Chunk, grade: int 
 
 
 def read_files(queries: bytes, judgements: bytes | None, collection: Collection) -> list[ImportedQuestion]:
-    """Read questions and judgements in BEIR's format, with documents named by their source in the collection.
+    """Read questions and judgements in BEIR's format. The ids of documents are their sources in the collection.
 
     Raises: UnreadableTestSet, also for an unknown document.
     """

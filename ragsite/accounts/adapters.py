@@ -156,7 +156,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 class ConfirmSignUpStage(EmailVerificationStage):
-    """A step of the sign-in that sends a mail to confirm the address typed at the sign-up."""
+    """A stage of each sign-in: an account with an unconfirmed e-mail address gets a mail to confirm it."""
 
     def handle(self) -> tuple[Any, bool]:
         user = self.login.user

@@ -60,7 +60,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
 
 
 def convert_saml_attributes(attributes: Mapping[str, list[Any]], email_attribute: str) -> dict[str, object]:
-    """Convert SAML attributes to claims, whose e-mail address never counts as verified."""
+    """Convert SAML attributes to claims. The e-mail address never counts as verified."""
     email = (attributes.get(email_attribute) or [None])[0]
     return {"userinfo": {**attributes, "email": email, "email_verified": False}}
 
@@ -107,7 +107,7 @@ def is_last_local_administrator(user: User) -> bool:
 def has_stale_sign_in(user: User) -> bool:
     """Return whether an account without a password has not signed in at its provider for OIDC_KEY_DAYS.
 
-    Providers do not report people who leave.
+    Its keys are refused then, because providers do not report people who left.
     """
     if not settings.OIDC_KEY_DAYS or user.has_usable_password():
         return False

@@ -110,7 +110,7 @@ class LastAdministrator(Exception):
 
 @transaction.atomic
 def erase_person(user: User) -> None:
-    """Delete the account and personal data of a user, and replace the name in the audit log.
+    """Delete the user's account and personal data, and put a pseudonym in the audit log.
 
     Raises: LastAdministrator.
     """

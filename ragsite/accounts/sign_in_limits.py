@@ -81,8 +81,8 @@ class Caller:
 class Allowance:
     """The decision whether a caller may try to sign in now.
 
-    ``is_known``: the account or token has succeeded at this address. ``is_clean``: a success now need not be stored,
-    because one was stored in the last day, and no failure since.
+    ``is_known``: the account or token has succeeded at this network address. ``is_clean``: a success was stored in the
+    last day, and no failure after it, so that a success now need not be stored.
     """
 
     wait_seconds: int
@@ -114,9 +114,9 @@ def find_code_wait(caller: Caller) -> int:
 
 
 def find_account_wait(caller: Caller, *, is_known: bool) -> int:
-    """Return the seconds until the account accepts a sign-in; 0 if it accepts one now.
+    """Return the seconds until the account may sign in; 0 if it may now.
 
-    A sign-in at an address where the account succeeded before (``is_known``) never waits.
+    The account never waits at a network address where it signed in before (``is_known``).
     """
     now = timezone.now()
     account = SignInCount.objects.filter(
@@ -207,7 +207,7 @@ class SignInBusy(SignInRefused):
 
 
 def raise_if_limited(wait_seconds: int, reason: str) -> None:
-    """Raise SignInRefused if the caller must wait. REFUSALS counts it with the label ``reason``."""
+    """Raise SignInRefused if the caller must wait, and count the refusal with the label ``reason``."""
     if wait_seconds:
         REFUSALS.labels(reason=reason).inc()
         minutes = math.ceil(wait_seconds / 60)

@@ -95,9 +95,9 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # the 
 
 
 def _compress(path: Path) -> Path:
-    """Return the path of the compressed copy of a file, and write the copy if it is missing.
+    """Return the path of a file's compressed copy, which is written if it is missing.
 
-    Small files, and files that hardly shrink, have no copy. The returned path does not exist then.
+    If the file is small or would hardly shrink, no copy is written, and the path does not exist.
     """
     stat = path.stat()
     key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:32]

@@ -42,7 +42,7 @@ class Invitation(models.Model):
 
 
 class ClaimedRights(models.Model):
-    """The rights that an account got from its identity provider. A later sign-in removes only these."""
+    """The rights that an account got from its identity provider. Only these can be lost at a later sign-in."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="claimed_rights")
     groups = models.ManyToManyField(Group, related_name="+")
@@ -65,10 +65,10 @@ def forget_other_addresses(sender: Any, instance: Any, update_fields: Any = None
 
 
 class SignInCount(models.Model):
-    """A count of failed sign-ins for an account, an address, or both together.
+    """The failed sign-ins of an account, of a network address, or of an account at one network address.
 
-    A row of the kind KNOWN has no count: it records the last time (``since``) that an account signed in from a network
-    address. In other rows, ``since`` is the first failure. ``key`` is a keyed hash, because people sometimes type a
+    In rows of the kind KNOWN, ``failures`` is not used, and ``since`` is the account's last sign-in at the address. In
+    other rows, ``since`` is the first failure. ``key`` is a keyed hash, because people sometimes type a
     password as the name. After many failures, few attempts are allowed; ``admitted_at`` is the last allowed one.
     """
 

@@ -59,5 +59,5 @@ class AuditEntry(models.Model):
         indexes = [models.Index(fields=["object_type", "object_id"], name="audit_by_object")]
 
     def __str__(self) -> str:
-        # Some readers of the log may not read the name of the object.
+        # The object's name is left out, because some readers of the log must not see it.
         return f"{self.action} {self.object_id}".strip()

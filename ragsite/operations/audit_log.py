@@ -61,7 +61,7 @@ class PersonPayload(TypedDict):
 
 
 class ObjectPayload(TypedDict):
-    """The object that an action changed. ``type`` is its model; ``person`` is the changed account, or the owner."""
+    """The object that an action changed. ``type`` is its model; ``person`` is the object itself, or its owner."""
 
     type: str
     id: str
@@ -176,7 +176,7 @@ def _has_happened_lately(action: str, subject: Model | None) -> bool:
 
 
 def delete_old_entries() -> int:
-    """Delete entries older than AUDIT_DAYS, and the names of persons without entries. Return the number of entries."""
+    """Delete entries older than AUDIT_DAYS, and persons who then have none. Return the number of deleted entries."""
     if settings.AUDIT_DAYS <= 0:
         return 0
     with transaction.atomic():
@@ -204,7 +204,7 @@ def json_lines(entries: QuerySet[AuditEntry], *, with_labels: bool = True) -> It
 
 
 def convert_to_payload(entry: AuditEntry, *, with_label: bool = True) -> EntryPayload:
-    """Return the entry as JSON; without the object's label, details are left out too."""
+    """Return the entry as JSON. If ``with_label`` is false, the object's label and the details are empty."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

@@ -65,7 +65,7 @@ class Manifest:
 
 @contextlib.contextmanager
 def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
-    """Yield a temporary folder inside each of ``folders``, after removing old ones of killed processes.
+    """Yield one temporary folder in each of ``folders``, after removing those that killed processes left.
 
     Raises: BackupError while another backup or restore runs.
     """
@@ -89,7 +89,7 @@ def remove_leftovers() -> None:
 def make_backup(file: Path) -> Manifest:
     """Write the database and the original files to ``file``, in the state of one moment.
 
-    The site may run. Files in object storage are not included. Raises: BackupError.
+    The site may keep running. Files in object storage are not included. Raises: BackupError.
     """
     _refuse_citus()
     if file.exists():

@@ -1,6 +1,6 @@
 """Health endpoints: whether the process lives, whether the site can answer, and its metrics.
 
-`/readyz` returns 200 while questions can be answered, with other faults under `degraded`.
+`/readyz` returns 200 while questions can be answered. Faults that do not prevent this are under `degraded`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Share metrics between the processes of a site, in files that stay when a process is killed.
 
-They are in memory if possible, because a process that writes them to a full disk would be killed.
+The files are in MEMORY if possible, because a process that writes them to a full disk would be killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _lock: IO[bytes]
 def share_metrics_between_processes(beside: Path) -> None:
     """Let this process and its forks count metrics in shared files, from zero.
 
-    Without a file system in memory, the files are in the folder ``beside``.
+    The files are in the folder ``beside`` if MEMORY is None.
     """
     global _folder, _lock
     parent = MEMORY or beside

@@ -1,6 +1,6 @@
 """The scheduler process, `python -m ragsite.processes.beat`. Its state is in memory, so a full disk does not stop it.
 
-Celery's own command would load all apps.
+It replaces Celery's command, which would load all apps.
 """
 
 from __future__ import annotations

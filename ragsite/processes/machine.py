@@ -109,9 +109,9 @@ def end_with_parent(parent: int, name: str) -> None:
 def reserve_disk_space(
     data_dir: Path, reserve_bytes: int, say: Callable[[str], None], size_bytes: int = BALLAST_BYTES
 ) -> None:
-    """Keep a file that reserves disk space: delete it when the disk is full, and create it again later.
+    """Create a file that reserves disk space, or delete it if the disk is full. Call this repeatedly.
 
-    Call this repeatedly. Without any space, PostgreSQL stops at its next checkpoint.
+    On a full disk, PostgreSQL would stop at its next checkpoint.
     """
     path = data_dir / BALLAST_FILE
     free = shutil.disk_usage(data_dir).free

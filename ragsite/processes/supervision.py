@@ -105,7 +105,7 @@ def _supervise_process(process: Process, environment: Mapping[str, str], say: Ca
 
 
 def _run_process(parent: int, process: Process, environment: Mapping[str, str]) -> None:
-    """Run the given program in this forked process, which ignores Ctrl-C because the supervisor stops it."""
+    """Run the program in this forked process. Ctrl-C does not reach it, because the supervisor stops it."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

@@ -1,6 +1,6 @@
-"""Settings and hooks of the web server, gunicorn (`--config python:ragsite.processes.web`), and limits on connections.
+"""Configure gunicorn, the web server (`--config python:ragsite.processes.web`), and limit connections.
 
-Its first process forks the others, so it has no threads and connections.
+Gunicorn's first process forks the others, so it must have no threads or connections.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
 
 
 class Listener(socket.socket):
-    """A listening socket that gives a process one connection at a time. Idle processes accept first.
+    """A listening socket whose process accepts one connection at a time, with a delay if it is busy.
 
-    asyncio's default is to accept all waiting connections in the process that wakes up first.
+    By default, asyncio accepts all waiting connections in the process that wakes up first.
     """
 
     worker: Any

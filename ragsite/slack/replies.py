@@ -63,12 +63,12 @@ class NotAnswered(Exception):
 
 class _CallerThrottle(QuestionThrottle):
     def get_cache_key(self, request: Any, view: Any) -> str:
-        """Return the cache key of the caller, who is passed as ``request``: a Slack message has no HTTP request."""
+        """Return the caller's cache key. ``request`` is the caller, because a Slack message has no HTTP request."""
         return str(self.cache_format % {"scope": self.scope, "ident": request})
 
 
 def is_member(person: Mapping[str, Any], team: str) -> bool:
-    """Return whether the sender is an active member of the site's own Slack workspace, and a person."""
+    """Return whether the sender is a person (no bot) and an active member of the site's own Slack workspace."""
     others = ("is_bot", "is_app_user", "is_stranger", "deleted")
     return person.get("team_id") == team and not any(person.get(name) for name in others)
 

@@ -286,7 +286,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         )
 
     def original_view(self, request: HttpRequest, document_id: int) -> HttpResponseBase:
-        """Send the uploaded file as a download. In the browser, scripts of an HTML file would run."""
+        """Send the uploaded file as a download, because a browser would run the scripts of an HTML page."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return download(request, get_object_or_404(self.get_queryset(request), pk=document_id))

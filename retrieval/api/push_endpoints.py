@@ -176,7 +176,7 @@ class PushedDocumentView(_PushView):
 class PushBatchView(PushedDocumentView):
     """Several documents in one request. The address ends with `batch`, which is also a valid id of a document.
 
-    POST sends a batch. The other methods act on the document with this id.
+    POST sends a batch. The other methods act on the document whose id is `batch`.
     """
 
     def get_permissions(self) -> list[Any]:

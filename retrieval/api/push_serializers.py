@@ -47,7 +47,7 @@ class ReadersSerializer(KnownFieldsOnly):
 
 @extend_schema_field(ReadersSerializer)
 class ReadersField(serializers.Field[dict[str, Any], Any, Any, Any]):
-    """A field for a JSON object, which a form sends as text."""
+    """The permitted readers, as a JSON object. A form sends the object as text."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         readers = ReadersSerializer(data=parse_metadata(data) if isinstance(data, str) else data)

@@ -74,7 +74,7 @@ class FixedWindowThrottle(SimpleRateThrottle):
 
 
 class ScopedRates(ScopedRateThrottle, FixedWindowThrottle):
-    """The limit whose name is the view's `throttle_scope`."""
+    """A throttle whose limit the view names in `throttle_scope`."""
 
 
 def forget_old_counts() -> int:

@@ -412,7 +412,7 @@ KNOWN_FORMATS = (
     _refuse_format(
         "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", match_archive_member("Index/Document.iwa")
     ),
-    # This format must come after all formats in ZIP archives.
+    # This format must come after all others whose files are ZIP archives.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", ViewerLayout.CONVERTED,
         match_signature(b"PK\x03\x04", b"PK\x05\x06"),

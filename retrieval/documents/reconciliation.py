@@ -1,6 +1,6 @@
 """Compare the search index with passages, documents and files each night, and repair differences.
 
-A check reads one snapshot without locks. A repair locks documents before statistics, like all writers.
+A check reads one snapshot without locks. A repair locks documents before the collection's statistics, like all writers.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
 
 
 def find_unfit_documents(collection: Collection) -> list[int]:
-    """Return the ids of read documents whose text or passages are missing, or belong to another version of the file."""
+    """Return the ids of processed documents whose text or passages are missing, or belong to another file version."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
     ready = settled.filter(status=Document.Status.READY)
@@ -127,7 +127,7 @@ def has_whole_file(document: Document) -> bool:
 def find_orphaned_files() -> list[str]:
     """Return the names of stored files that belong to no document, sorted.
 
-    Object storage (a bucket) is not searched, so the list is empty.
+    Object storage (a bucket) is not searched.
     """
     storage = get_document_storage()
     if not isinstance(storage, FileSystemStorage):
@@ -177,7 +177,7 @@ def _count_passages(collection: Collection) -> tuple[int, float]:
 
 
 def repair_inconsistencies(found: Sequence[Inconsistency]) -> None:
-    """Repair these differences. Raises: EmbeddingFailed, but only after all other repairs."""
+    """Repair the differences ``found``. Raises: EmbeddingFailed, after all other repairs."""
     for one in found:
         collection = Collection.objects.filter(slug=one.collection).first()
         if one.kind == ProblemKind.ORPHANED_FILES:

@@ -11,7 +11,7 @@ from retrieval.models import Document
 
 
 class WholeFileStorage(FileSystemStorage):
-    """Django's file storage, which also deletes files that were only written in part, as on a full disk."""
+    """Django's file storage, which also deletes a file if it cannot be written completely."""
 
     def _save(self, name: str, content: File[Any]) -> str:
         try:

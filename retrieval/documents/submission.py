@@ -92,9 +92,8 @@ def submit(
 ) -> Submission:
     """Store a file as the current version of the document named ``source``, and queue it for reading if it has changed.
 
-    If the file has not changed, a new title, address, language or metadata still update an uploaded document, but not a
-    document with a ``parent`` or an ``origin``. ``parent`` is the archive or mail that contains the file, ``origin``
-    the source that delivered it.
+    ``parent`` is the archive or mail that contains the file, ``origin`` the :class:`Source` that delivered it. If
+    neither is given, a new title, address, language or metadata also update an unchanged document.
 
     Raises: DocumentRejected if the file is too large, the document may not be changed, or a document of another
     origin has this ``source``; DiskFull. After an error, neither the file nor a row remains.
@@ -234,8 +233,8 @@ def submit_upload(
 ) -> Submission:
     """Submit an uploaded file as the document ``source``, or under the file's own name.
 
-    Raises: DocumentRejected, also if the document exists and not ``may_replace``, or if one of the ``known`` documents
-    has the same content and another name.
+    Raises: DocumentRejected, also if the document exists and ``may_replace`` is false, or if a document in ``known``
+    (those that the user may read) has the same content and another name.
     """
     source = source or upload.name or ""
     if not may_replace and Document.objects.filter(collection=collection, source=source).exists():

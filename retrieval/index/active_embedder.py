@@ -97,14 +97,14 @@ def encode_names(names: Sequence[str]) -> list[Vectors]:
     return [kept[name] for name in names]
 
 
-# Embedders whose vectors this process has searched, by name. True means that another one is active by now.
+# Embedders whose vectors this process has searched, by name. True means that another embedder is active now.
 _served: dict[str, bool] = {}
 
 
 def active_embedder() -> Embedder:
-    """Return the database row of the active embedder. A new site creates the row and its index.
+    """Return the database row of the active embedder. If it is missing, create it and its vector index.
 
-    Raises: ImproperEmbedder if the stored vectors are by another embedder than the site's.
+    Raises: ImproperEmbedder if another embedder than the site's computed the stored vectors.
     """
     configured = embedder_choice.get_embedder()
     if embedder_choice.get_trial_embedder() is not None:
@@ -187,7 +187,7 @@ def searches_old_vectors(embedder: str) -> bool:
 def has_passages_without_vectors(collections: Sequence[int]) -> bool:
     """Return whether some passages of these collections lack the vectors that this process searches.
 
-    After a switch of the site's embedder, a process may still search the old vectors. New passages get only new ones.
+    After a switch of the site's embedder, a process may still search the old vectors, which later passages lack.
     """
     configured = embedder_choice.get_embedder().name
     if not searches_old_vectors(configured):

@@ -112,7 +112,7 @@ Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[
 def build_analysis_parameters(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> Parameters:
-    """Return the parameters of the SQL in ``VECTORS``. A row is ordinal, headings, questions and content."""
+    """Return the parameters of the SQL in ``VECTORS``. Each row has ordinal, headings, questions and content."""
     ordinals, headings, questions, contents = zip(*rows, strict=True)
     return {
         "configuration": configuration,

@@ -47,8 +47,8 @@ def get_trial_embedder() -> TextEmbedder | None:
 def get_embedder() -> TextEmbedder:
     """Return the site's embedder: the one in the settings, or else the one chosen in the admin.
 
-    If neither exists, the built-in embedder of the stored vectors is returned. A site without vectors uses
-    :func:`get_new_embedder`. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
+    If neither exists, the result is the built-in embedder that computed the stored vectors; a site without vectors gets
+    the default. Raises: ImproperlyConfigured; EmbeddingFailed if the database does not answer.
     """
     return _tried.get() or _build_site_embedder()
 
@@ -111,7 +111,7 @@ def load_chosen_embedder() -> None:
 
 
 def describe_embedder_choice() -> str:
-    """Return a notice for administrators if the site uses all-MiniLM-L6-v2 only by default; otherwise "".
+    """Return a notice if the site uses all-MiniLM-L6-v2 although no administrator chose it; otherwise "".
 
     Raises: as :func:`get_embedder`.
     """

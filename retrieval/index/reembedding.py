@@ -33,7 +33,7 @@ def reembed(report: Report) -> Embedder:
 
 
 def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Compute the vectors of ``wanted`` that passages lack, build the vector index, and return the embedder's row.
+    """Compute missing vectors with the embedder ``wanted``, build its vector index, and return its row.
 
     ``options`` are stored in the row; None leaves them unchanged. Raises: EmbeddingFailed.
     """

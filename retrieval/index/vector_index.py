@@ -1,6 +1,6 @@
 """Create and query the HNSW index of an embedder's vectors.
 
-PostgreSQL uses the index only if a query has exactly the cast and the condition with which it was created.
+PostgreSQL uses the index only for a query with exactly the cast and the condition in the index's definition.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def build_indexed_distance(embedder: Embedder) -> str:
 
 
 def build_exact_distance() -> str:
-    """Return an SQL expression for the cosine distance (0 to 2) to a parameter, which does not use the index."""
+    """Return SQL for the cosine distance (0 to 2) to a parameter. This expression does not use the index."""
     return "(vector <=> %s::halfvec)"
 
 

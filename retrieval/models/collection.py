@@ -58,7 +58,7 @@ class CollectionQuerySet(models.QuerySet["Collection"]):
     """Queries for the collections in which a user may do something now. A superuser may do everything."""
 
     def readable_by(self, user: AnyUser) -> CollectionQuerySet:
-        """Return the collections that ``user`` may read. Some of their documents may be restricted to others."""
+        """Return the collections that ``user`` may read. Some documents in them may be closed to ``user``."""
         within_key = self._filter_by_key_limits(user)
         if is_superuser(user):
             return within_key

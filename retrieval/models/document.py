@@ -24,7 +24,7 @@ class RecognisedPage(models.Model):
     """The result of OCR on one page of a file.
 
     Each of ``words`` is [text, left, top, right, bottom, line, confidence], in ten thousandths of the upright page.
-    After a ``failure``, the page is only read again with another ``recipe`` (OCR's version and languages).
+    After a ``failure``, the page is not read again until the ``recipe`` (OCR's version and languages) changes.
     """
 
     content_hash = models.CharField(max_length=64)

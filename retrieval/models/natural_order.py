@@ -8,7 +8,7 @@ _DIGITS = 10
 
 
 def build_sort_key(*fields: str) -> Func:
-    """Return an immutable SQL expression to sort by the first of ``fields`` that is not empty."""
+    """Return an immutable SQL expression that sorts rows by the first non-empty field."""
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
     padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
     return _replace(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")

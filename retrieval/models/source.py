@@ -99,7 +99,8 @@ class Source(SecretHolder):
 class SourceRun(Job):
     """One run of a source: a job that updates the documents from the source. A preview only reports changes.
 
-    ``removed`` counts deleted documents, ``kept_back`` deletions that need an admin's consent (``may_remove``).
+    ``removed`` counts deleted documents. ``kept_back`` counts deletions that wait until an admin starts a run with
+    ``may_remove``.
     """
 
     class Status(models.TextChoices):

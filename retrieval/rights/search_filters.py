@@ -49,15 +49,15 @@ Row = TypeVar("Row", bound=Model)
 def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters for the documents that ``user`` may read, in the named collection or in all.
 
-    "All" leaves out working copies, and usually collections that are only searched by name. Raises: InvalidQuery, with
-    the same message for a missing and an unreadable collection.
+    "All" leaves out working copies. It also leaves out collections that callers must name, unless documents are wanted
+    or there are no others. Raises: InvalidQuery, with the same message for a missing and an unreadable collection.
     """
     filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=find_limiting_rights(filters.collections, user))
 
 
 def build_unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
-    """Return filters for all documents, whoever may read them, for commands. Raises: InvalidQuery."""
+    """Return filters that ignore the rights to read, for management commands. Raises: InvalidQuery."""
     return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
@@ -73,7 +73,7 @@ def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dic
 
 
 def hash_restrictions(collections: Iterable[int], readers: Sequence[ReaderRights]) -> str:
-    """Return a hash that changes with the readers and the restrictions of documents; "" without ``readers``."""
+    """Return a hash of ``readers`` and of the documents' own lists of groups; "" if ``readers`` is empty."""
     if not readers:
         return ""
     key = settings.DOCUMENT_GROUPS_KEY
@@ -166,7 +166,7 @@ def _build_any_condition(key: str, values: Sequence[object], path: str) -> Q:
 
 
 def _filter_dates(rows: QuerySet[Row], dates: DateRange, path: str) -> QuerySet[Row]:
-    """Return the rows whose date is valid and in the range. `added` and `changed` are days in the site's time zone."""
+    """Return the rows whose date is valid and in the range. Fields in DATE_COLUMNS use the site's time zone."""
     if dates.field in DATE_COLUMNS:
         column = f"{path}{DATE_COLUMNS[dates.field]}"
         if dates.first is not None:

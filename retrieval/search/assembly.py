@@ -1,6 +1,6 @@
 """Build the context of an answer: the passages that a language model gets, from the hits of a search.
 
-Hits are completed by the rest of their block, by neighbours and by short sections, within a token budget.
+Surrounding passages are added within a token budget: adjacent ones, and the rest of tables and short sections.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _SurroundingPassages:
         return self._known.get(place)
 
     def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
-        """Return the loaded passages around ``passage`` from ``start`` to ``end``; none if these are too many."""
+        """Return the other loaded passages with characters ``start`` to ``end``; none if there are too many."""
         found: list[Passage] = []
         for step in (-1, 1):
             at, distance = passage, 0
@@ -103,9 +103,9 @@ def assemble_context(
 ) -> AssembledContext:
     """Return blocks of adjacent passages for a language model; no blocks if there are no hits.
 
-    The context always has the best hit. Further hits are added, up to ``blocks`` hits and ``budget_tokens`` tokens;
-    adjacent hits share a block. ``expand`` passages before and after each hit are added. The blocks are in reading
-    order, the document of the best hit first. Raises: ValueError if ``budget_tokens`` or ``blocks`` is out of range.
+    The best hit is always included, and at most ``blocks`` hits that fit in ``budget_tokens``; adjacent hits share a
+    block. ``expand`` passages before and after each hit are added. The blocks are in reading order, the document of
+    the best hit first. Raises: ValueError if ``budget_tokens`` or ``blocks`` is out of range.
     """
     if not 1 <= budget_tokens <= LARGEST_BUDGET_TOKENS:
         raise ValueError(f"The budget must lie between 1 and {LARGEST_BUDGET_TOKENS} tokens, not {budget_tokens}.")
@@ -225,7 +225,7 @@ class _ChosenPassages:
                 sides[side] = place in self.passages or is_added
 
     def complete_neighbours(self, surroundings: _SurroundingPassages) -> None:
-        """Add the rest of each block, such as a table, of which a passage next to a hit contains only a part."""
+        """Complete tables and other blocks that a passage next to a hit contains only in part."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needed_ranges(passage, whole_sections=False)]
         if needs:

@@ -159,8 +159,8 @@ def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]])
 def load_neighbours(stretches: Sequence[Stretch], expand: int) -> dict[Place, Passage]:
     """Return the passages around those in ``stretches``, by document id and ordinal.
 
-    Each stretch is a passage and a range of text around it. The result has the passages at most ``expand`` ordinals
-    away. It also has passages that overlap the range, at most FARTHEST_PLACES ordinals away.
+    A stretch is a passage and a range of text around it. The result has passages at most ``expand`` ordinals away from
+    it, and passages that overlap the range, at most FARTHEST_PLACES ordinals away.
     """
     rows = fetch_rows(
         f"{_SELECT} JOIN unnest(%s::bigint[], %s::int[], %s::int[], %s::int[]) AS wanted(document_id, ordinal, first, "

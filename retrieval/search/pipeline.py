@@ -94,7 +94,7 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The retrievers' results for ``query``. A question can be searched in two forms; each has a weight."""
+    """The retrievers' results for ``query``, one form of the question, and the weight of this form."""
 
     query: str
     weight: float
@@ -106,9 +106,9 @@ class _Search:
 class _Question:
     """A question in the forms in which it is searched.
 
-    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` is ``text`` after earlier questions;
-    empty if earlier questions are not searched. ``reformulation`` is None if the caller of `search` chose a method,
-    which excludes corrections.
+    ``asked`` is the question as typed, ``text`` the corrected question. ``joined`` is earlier questions followed by
+    ``text``, or empty. ``reformulation`` is None if the caller of `search` chose a method, because nothing is corrected
+    then.
     """
 
     asked: str
@@ -131,9 +131,9 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _QuestionResults:
-    """The results of both retrievers for one question.
+    """The results for one question.
 
-    Each list in ``lists`` has the candidates of one search, best first. ``tried`` is as in `search`.
+    ``lists`` has the candidates of each search, best first. ``tried`` is the argument of `search`.
     """
 
     question: _Question
@@ -149,7 +149,7 @@ class _QuestionResults:
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
-        """The question's terms that each chunk contains, by chunk id. The first search that found a chunk decides."""
+        """The question's terms that each chunk contains, by chunk id, from the first search that found it."""
         return {pk: found for each in reversed(self.candidate_data) for pk, found in each.matched_terms.items()}
 
 
@@ -171,7 +171,8 @@ def search(
     - ``filters``: only passages that pass them are searched.
     - ``method``: a method to combine the retrievers. It is used as in the scientific publication about it, without
       corrections or history.
-    - ``profile``, ``reranker``: used instead of the site's active search profile, and of the profile's reranker.
+    - ``profile``: used instead of the site's active search profile.
+    - ``reranker``: used instead of the profile's reranker.
     - ``history``: earlier turns of the conversation, oldest first.
     - ``tried``: questions by chunk id. This search treats them as if curators had stored them with these passages.
 
@@ -259,8 +260,8 @@ def _retrieve_and_fuse(
 ) -> _QuestionResults:
     """Return the candidates for the question, and for the question together with earlier questions.
 
-    The second search is omitted if ``joined`` is empty, and its candidates are dropped if the question begins a new
-    subject. ``tried`` is as in `search`. Raises: SearchUnavailable.
+    Earlier questions are ignored if ``question.joined`` is empty or the question begins a new subject. ``tried`` is the
+    argument of `search`. Raises: SearchUnavailable.
     """
     asked = run_retrievers(question.texts, filters, plan)
     watch.record_stage("legs")

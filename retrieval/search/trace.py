@@ -23,7 +23,7 @@ class Hit:
 
 
 class StageStatus(StrEnum):
-    """The outcome of a retriever or reranker. Its results are used only if this is `ok`."""
+    """The outcome of a retriever or reranker, whose results are used only if the outcome is `ok`."""
 
     OK = "ok"
     OFF = "off"
@@ -72,8 +72,8 @@ class RerankTrace:
 class SearchTrace:
     """The explanation of one search.
 
-    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` consists
-    of earlier questions, followed by ``query``; it is empty if they were not searched together.
+    ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` is
+    earlier questions followed by ``query``, or empty if earlier questions were not searched.
     :meth:`without_errors` removes messages for staff.
     """
 
@@ -99,13 +99,13 @@ class SearchTrace:
 
     @property
     def best_query(self) -> str:
-        """The query that ranked the best hit higher: ``query`` or ``joined_query``."""
+        """``query`` or ``joined_query``, whichever ranked the best hit higher."""
         best = next((candidate for candidate in self.candidates if candidate.rank == 1), None)
         return best.best_query if best is not None and best.searches else self.query
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The names of failed stages: retrievers, `rerank`, and `unencoded` if some documents have no vectors yet."""
+        """The names of failed retrievers, `rerank` if it failed, and `unencoded` if some documents lack vectors."""
         failed = [each.retriever.value for each in self.retrievers if each.status.is_failure]
         if self.rerank is not None and self.rerank.status.is_failure:
             failed.append("rerank")

@@ -445,7 +445,7 @@ class SourceComparison:
                 self._remove(item)
 
     def _keep_documents_of_gone_items(self, gone: list[SourceItem]) -> list[SourceItem]:
-        """Keep the documents of the items ``gone``, and return the items without a document."""
+        """Keep the documents of the items ``gone``, and return the items that have none."""
         missing = [item for item in gone if item.name in self._documents]
         for item in missing:
             self._tally.count("kept", item.name)

@@ -17,8 +17,8 @@ def combine_metadata(
 ) -> dict[str, object]:
     """Return the metadata of an item's document.
 
-    Values ``of_source`` replace the item's ``own``. A group may read only if all lists of groups name it. A missing
-    list admits all.
+    Values ``of_source`` replace the item's ``own``, except the groups that may read: these must be in each list of
+    groups that ``own``, ``of_source`` and ``readers`` have.
     """
     key = settings.DOCUMENT_GROUPS_KEY
     admitted = [collect_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
@@ -43,10 +43,10 @@ def collect_names(value: object) -> set[str]:
 
 
 def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
-    """Update the documents of a source after a change of its metadata, with the items' own readers and metadata.
+    """Restore the items' own readers and metadata in the documents of a source whose metadata changed.
 
-    ``before`` are the source's metadata before the change. Call this after the new metadata were copied to all
-    documents, because the copy also overwrites the items' own values.
+    ``before`` are the source's earlier metadata. Call this after the new metadata were copied to all documents, because
+    the copy overwrites the items' values.
     """
     names = {*before, *source.metadata}
     has_some = Q(metadata__has_any_keys=list(names))

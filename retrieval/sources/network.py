@@ -1,4 +1,4 @@
-"""Send HTTP requests to other machines. Addresses in the site's own network need a setting."""
+"""Send HTTP requests to other machines. Addresses in the site's own network are refused without a setting."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class Response:
     def validators(self) -> dict[str, str]:
         """The header with which a later request asks whether the item has changed; {} if the server sent none.
 
-        The result has no date if the server sent an ETag. Dates have whole seconds, so a server that compares dates too
-        would miss a later change in the same second.
+        If the server sent an ETag, the date is left out, because a server that compares both may miss a later change in
+        the same second.
         """
         for name, header in (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified")):
             if self.headers.get(header):

@@ -121,7 +121,7 @@ class BaseUrlForm(forms.Form):
 
 
 def store_options(source: Source, form: type[forms.Form], options: Mapping[str, Any]) -> None:
-    """Set the form's ``options`` in the source. An empty secret keeps the stored one, unless the server has changed."""
+    """Set the form's ``options`` in the source. An empty secret keeps the stored one if the server is the same."""
     names = {name for name, field in form.base_fields.items() if isinstance(field, SecretField)}
     given = {name: options[name] for name in names if options.get(name)}
     source.options = {name: value for name, value in options.items() if name not in names}

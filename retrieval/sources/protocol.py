@@ -182,8 +182,8 @@ class Connector:
     def store_progress(self, saved: int, *, is_all: bool) -> None:
         """Store how far the source was read, in the current transaction.
 
-        The documents of the first ``saved`` listed items are stored. ``is_all``: all items are stored, and deleted ones
-        removed.
+        The first ``saved`` listed items have been stored before this call. ``is_all``: all items have been stored, and
+        deleted ones removed.
         """
 
     def build_address(self, name: str) -> str:

@@ -57,8 +57,8 @@ class SourceGone(RagsiteError):
 class PushedDocument:
     """A document that a program sent. A field that is None does not change the stored value.
 
-    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody`` removes the groups of
-    earlier requests.
+    ``extension`` decides the format. ``readers`` are names of groups. ``is_for_everybody``: groups of earlier requests
+    are removed.
     """
 
     external_id: str

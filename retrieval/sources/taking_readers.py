@@ -163,7 +163,7 @@ class ReadersBySource:
             self._details[kind] = counts.most_common()
 
     def list_notes(self) -> list[str]:
-        """Return lines for the run's log: why lists of readers could not be read, and which names are unknown."""
+        """Return lines for the run's log: why rights to read could not be imported, and which names are unknown."""
         notes = []
         for reason, number in self._unread.most_common(5):
             said = ngettext(

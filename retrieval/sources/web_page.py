@@ -42,7 +42,7 @@ def submit_page(
     """Fetch the page at ``address``, and submit it like an uploaded file.
 
     - ``source``: the document's name; by default the host and path of the address.
-    - ``known``: the page is rejected if one of these documents has the same address or content, and another name.
+    - ``known``: the page is rejected if one of these documents has another name but the same address or content.
     - ``options``: further arguments of ``submit_upload``.
 
     Raises: DocumentRejected.

@@ -17,8 +17,8 @@ MOST_ROWS_SHOWN = 50
 class ComputationResult:
     """The result of a computation over a table.
 
-    ``value`` is a count, a sum or a mean, or empty. ``rows`` are the first of the ``matched`` rows. ``answer`` is the
-    index of the column with the answer, or None.
+    ``value`` is a count, a sum or a mean, or empty. ``matched`` counts the matching rows, ``rows`` are those to show.
+    ``answer`` is the index of the column with the answer, or None.
     """
 
     operation: TableOperation
@@ -57,8 +57,8 @@ def _find_matching_rows(
 ) -> list[LoadedRow] | None:
     """Return the rows that meet the conditions.
 
-    If a cell cannot be compared, its row is left out of a list of rows (TableOperation.ROWS). Any other operation would
-    compute a wrong value, so the result is None.
+    If a cell cannot be compared, TableOperation.ROWS leaves out its row. Other operations would compute a wrong value,
+    so the result is None.
     """
     columns = {column for column in (reading.answer, reading.order, *reading.shown) if column is not None}
     matching = []

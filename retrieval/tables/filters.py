@@ -14,7 +14,7 @@ _BOUND = re.compile(r"(<=|>=|!=|<|>|=)?\s*([^<>=!]+)")
 
 
 def parse_filter(typed: str, at: int, column: Column) -> list[Condition]:
-    """Return the conditions in ``typed``, the filter of the column with index ``at``. Raises: ValueError."""
+    """Return the conditions that were ``typed`` as the filter of the column with index ``at``. Raises: ValueError."""
     typed = typed.strip()
     if column.kind == "number" or (column.kind == "date" and re.fullmatch(r"[<>=!\s\d]*", typed)):
         return [_parse_bound(sign, number, at, column) for sign, number in _split_bounds(typed)]

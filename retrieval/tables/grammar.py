@@ -32,7 +32,7 @@ COMPARATORS = {
 OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
 COMPARED = {Word.MORE: ">", Word.LESS: "<"}
 _ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
-# A year that follows one of these words is a limit of a period, as in "to 2020". No condition can express this.
+# A year after one of these words limits a period ("to 2020"), and is not used as a condition.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
 _EXTREMES = {Word.MOST: TableOperation.MOST, Word.LEAST: TableOperation.LEAST}
@@ -96,10 +96,13 @@ def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class QuestionInterpretation:
-    """The interpretation of a question: what it asks of a table. Columns are given as indexes.
+    """An interpretation of a question about a table. Columns are given as indexes.
 
-    ``answer`` is the column with the answer, ``order`` the column that is ranked, summed or averaged. ``is_distinct``
-    counts equal cells once. ``is_least`` asks for the lowest number. ``shown`` are more columns to show.
+    - ``answer``: the column with the answer.
+    - ``order``: the column that is ranked, summed or averaged.
+    - ``is_distinct``: whether equal cells count once.
+    - ``is_least``: whether the lowest number is wanted.
+    - ``shown``: more columns to show.
     """
 
     operation: TableOperation
@@ -268,7 +271,7 @@ class _Reader:
         return True
 
     def _read_flag(self, at: int) -> None:
-        """Add a condition for a named column: yes ("with nougat"), no, or 0 if it has numbers ("no alcohol")."""
+        """Add a condition for a named column: yes ("with nougat") or no; in a column of numbers, 0 ("no alcohol")."""
         (column,) = self.spans[at].columns
         is_negated = self._word(at - 1) is Word.NOT
         kind = self.table.columns[column].kind

@@ -120,7 +120,7 @@ class LoadedTable:
 
     @cached_property
     def columns_by_name(self) -> Mapping[tuple[str, ...], frozenset[int]]:
-        """The indexes of the columns that a name can mean. A key is the name's sorted words: ("gold", "medal")."""
+        """A map from names, as sorted words ("gold", "medal"), to the indexes of their columns."""
         whole: dict[tuple[str, ...], set[int]] = {}
         partly: dict[tuple[str, ...], set[int]] = {}
         for at, column in enumerate(self.columns):
@@ -140,9 +140,9 @@ class LoadedTable:
 
     @cached_property
     def data_row_count(self) -> int:
-        """The number of rows without rows of totals.
+        """The number of rows, not counting rows of totals.
 
-        A long table is not read completely, so its rows of totals are not recognised, and are counted too.
+        A long table is not read completely, so its rows of totals are counted too.
         """
         return self.row_count if self.is_long else sum(row.is_data_row for row in self.named_rows)
 
@@ -157,7 +157,7 @@ class LoadedTable:
 
     @cached_property
     def rows_by_word(self) -> Mapping[str, Sequence[int]]:
-        """A map from each word in ``named_rows``, in the singular, to the ordinals of the rows that contain it."""
+        """A map from words, in the singular, to the ordinals of the ``named_rows`` that contain them."""
         found: dict[str, list[int]] = {}
         for row in self.named_rows:
             for word in {make_singular(token.norm) for value in row.values for token in tokenize(_format_plain(value))}:
@@ -166,9 +166,9 @@ class LoadedTable:
 
     @cached_property
     def row_name_columns(self) -> Sequence[int]:
-        """The columns that name a row: the subject column, or the first column if there is none.
+        """The columns that name a row: ``subject_column``, or else the first column.
 
-        If this column contains codes, the next text column is added.
+        If its cells are codes, the next text column is added.
         """
         first = self.subject_column if self.subject_column is not None else 0
         codes = [row.values[first] for row in self.named_rows]

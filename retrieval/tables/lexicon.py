@@ -94,8 +94,8 @@ def _read_concepts(tables: Mapping[str, Any]) -> tuple[Concept, ...]:
 CONCEPTS = _read_concepts(_TABLES)
 # These words need no meaning in the table, such as "won" in "who won three gold medals".
 VERBS = frozenset(join_lists(_TABLES, "verbs").split())
-# "Who", "when" and "where" ask for a column with one of these names. In WHO_COLUMNS, the first set with
-# the name of a column is used.
+# "Who", "when" and "where" ask for a column with one of these names. WHO_COLUMNS has several sets; the first
+# that matches a column is used.
 WHO_COLUMNS = tuple(
     _normalise_nouns(" ".join(names))
     for names in zip_longest(*(words.get("who_columns", []) for words in _TABLES.values()), fillvalue="")

@@ -65,8 +65,8 @@ def link_question(question: str, table: LoadedTable, *, partly: bool = False) ->
 class _LinkedQuestion:
     """The meanings of a question's words in a table.
 
-    ``spans`` include words without a meaning, as OTHER. ``whole`` are the spans without OTHER; None if a word that
-    needs a meaning has none, or several.
+    ``spans`` include words without a meaning, as OTHER. ``whole`` leaves out OTHER. It is None if the meaning of a
+    needed word is missing or unclear.
     """
 
     spans: Sequence[QuestionSpan]

@@ -19,7 +19,7 @@ Choose = Callable[[Sequence[int]], int]
 
 
 def interpret_row_selection(question: str, table: LoadedTable, choose: Choose) -> QuestionInterpretation | None:
-    """Return conditions, or an order, by which the question selects rows; None if it has neither.
+    """Return the question's conditions on rows, or the column to sort them by; None if it has neither.
 
     ``choose`` picks one of several possible columns.
     """

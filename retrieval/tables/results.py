@@ -49,7 +49,8 @@ class TableResult:
     - ``matched``: the number of rows that meet all conditions, of ``total`` rows in the table.
     - ``rows``: at most 50 matching rows; their first ``name_columns`` cells name the row.
     - ``ordinals``: the numbers of these rows in the table, from 1.
-    - ``answers``: the texts that answer the question; if ``is_value``, values of the column that sorts the rows.
+    - ``answers``: the texts that answer the question.
+    - ``is_value``: whether the answer is a ranked number, as for "What is the highest price?".
     - ``targets``, ``asked``: indexes of the columns to show, and of the columns that the question names.
     - ``is_markup``: whether the cells are Markdown.
     - ``is_ordered``: whether the rows are sorted by the first target, highest first, or lowest first if ``is_least``.

@@ -206,9 +206,10 @@ _MARKUP_SIGNS = frozenset("[`*_\\")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table in a document's text. ``cells`` are the start and end of each cell, equal for an empty cell.
+    """A row of a table in a document's text.
 
-    ``labels`` are normalised texts of cells, by which questions find the row.
+    ``cells`` has the start and end of each cell, which are the same if the cell is empty. ``labels`` are normalised
+    texts of cells, by which questions find the row.
     """
 
     start: int
@@ -228,7 +229,7 @@ class ParsedTable:
 
 
 def read_tables(extracted: ExtractedText) -> list[ParsedTable]:
-    """Return the tables that the extractor found or, if it found none, the text's tables of lines with pipes."""
+    """Return the tables that the extractor found or, if it found none, the Markdown tables in the text."""
     grids = extracted.tables or tuple(find_pipe_tables(extracted.text))
     return [
         _infer_grid(extracted.text, grid, find_caption(extracted.title, extracted.sections, grid.start))

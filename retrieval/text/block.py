@@ -61,9 +61,9 @@ def read_stored_blocks(rows: Iterable[Sequence[Any]], origin: int) -> tuple[Bloc
 
 
 def find_overlapping_rows(blocks: Sequence[Block], ranges: Iterable[tuple[int, int]]) -> list[list[Row]]:
-    """Return, for each range, the stored blocks that overlap it, with offsets from the range's start.
+    """Return, for each range, the blocks that overlap it, in the form to store.
 
-    ``blocks`` and ``ranges`` must be sorted.
+    Offsets count from the range's start. ``blocks`` and ``ranges`` must be sorted.
     """
     found = []
     first = 0

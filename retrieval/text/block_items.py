@@ -1,6 +1,6 @@
 """Split a block into list items, table rows or records (lines `column: value`).
 
-``text`` is a part of a document that begins at ``origin``. All offsets count from the document's start.
+``text`` begins at ``origin`` in its document. All offsets count from the document's start.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class TextChunk:
 class _RegionGroup:
     """Neighbouring regions (texts between two headings) that are split into passages together.
 
-    If ``leads`` is true, the group is only a heading or a short text, which belongs to the next region.
+    If ``leads`` is true, the group is only a heading or short introduction, and is joined with the next region.
     """
 
     path: tuple[str, ...]
@@ -314,9 +314,9 @@ def _group_regions(sections: list[_RegionGroup], limits: _Budgets, *, joins_smal
 
 
 def _separate_records(groups: list[_RegionGroup]) -> list[_RegionGroup]:
-    """Return one group for each record, if the records are long enough.
+    """Return one group for each record, or ``groups`` if the records are too short.
 
-    A vector of ten records is near to none of them, and a vector of a tiny record near to everything.
+    The vector of a passage with ten records is near to none of them, but a tiny record's vector is near to everything.
     """
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
@@ -363,7 +363,7 @@ def _enforce_limits(
 ) -> list[tuple[int, int, tuple[str, ...]]]:
     """Halve passages until none exceeds its limit.
 
-    This is needed because a text may have more tokens than its parts together.
+    A passage may have more tokens than its units, which were counted separately.
     """
     while True:
         costs = cost_of([text[start:end] for start, end, _ in stretches])

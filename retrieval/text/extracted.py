@@ -167,8 +167,8 @@ class ExtractedText:
 
     - ``text``: in Unicode NFC, with the line end ``\\n``, and no control character but tab. Offsets count characters.
     - ``sections``, ``pages``: sorted by ``start``.
-    - ``protected``: ranges that should not be split, sorted, without overlaps. If ``holds_records`` is true, each is
-      independent, like the rows of a catalogue.
+    - ``protected``: sorted ranges without overlaps, which should not be split. If ``holds_records`` is true, each range
+      is an independent record, such as a row of a catalogue.
     - ``tables``: only tables whose cells cannot be found by parsing the text.
     - ``unread_pages``: numbers of scanned pages, which need OCR.
     - ``members``: the files in it. Their names are unique.

@@ -27,7 +27,7 @@ _MIN_SHARE = 0.08
 
 
 def detect_language(*texts: str) -> str:
-    """Return the language of the texts as a two-letter code; empty if unclear."""
+    """Return the language of ``texts`` as a two-letter code; empty if unclear."""
     counted = [_count_words(text) for text in texts]
     total = sum(words for words, _ in counted)
     hits = {language: sum(sum(common[language].values()) for _, common in counted) for language in _COMMON}

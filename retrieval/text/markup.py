@@ -37,9 +37,9 @@ def opens_note(line: str) -> bool:
 
 
 def strip_markup(text: str, *, all_links: bool = False) -> str:
-    """Return the text without images, comments, tags, attributes, footnotes and task boxes.
+    """Return the text without images, comments, tags, attributes, footnote signs and task boxes (``[x]``).
 
-    Links within the site are replaced by their words, or all links if ``all_links`` is true.
+    Links within the site become plain words. If ``all_links`` is true, all links do.
     """
     if _OPENINGS.isdisjoint(text):
         return text

@@ -8,7 +8,7 @@ from retrieval.text.word_lists import fill_in
 
 
 class SentenceBreak(IntEnum):
-    """The kind of border before a sentence. The chunker splits a text at a border with the highest value."""
+    """The kind of border before a sentence. The chunker prefers borders with a higher value."""
 
     NONE = 0
     SENTENCE = 1

@@ -67,7 +67,7 @@ def add_identifier_parts(text: str) -> str:
 
 
 def make_document_terms(text: str) -> str:
-    """Return the words to index. Codes with blanks are also one word, so that ``ISO9001`` finds ``ISO 9001``."""
+    """Return the words to index. ``ISO 9001`` is also indexed as one word, so that ``ISO9001`` finds it."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
     return "\n".join([add_identifier_parts(text), *sorted(code.lower() for code in codes)])
 
@@ -124,7 +124,7 @@ def _expand_words(text: str, choose_words: _ChooseWords) -> str:
 
 
 def spell_out_symbols(text: str) -> str:
-    """Return ``text`` in NFC with symbols as words, version numbers without ``v``, and CJK characters as pairs."""
+    """Return ``text`` in NFC with words for symbols, CJK text as overlapping pairs, and versions without ``v``."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
         text = SYMBOL.sub(_name_symbol, text)

@@ -54,7 +54,7 @@ def find_unknown_keys(sections: Mapping[str, Any], known: Mapping[str, Any]) -> 
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return the section ``name`` of each file that has it. Keys are the file names, sorted: languages or SHARED."""
+    """Return the section ``name`` of each file that has it, by the file's name, in alphabetical order."""
     return {code: sections[name] for code, sections in read_files().items() if name in sections}
 
 
@@ -82,9 +82,9 @@ def read_patterns(section: str, rule: str) -> list[str]:
 
 
 def fill_in(pattern: str, section: str, code: str = SHARED) -> str:
-    """Replace each <name> in a pattern by the alternatives in the set of words with this name.
+    """Replace each ``<name>`` in a pattern by the alternatives under this name in ``sets``.
 
-    Raises: ImproperWordList if no language has the set.
+    Raises: ImproperWordList if no language has the name.
     """
     return _SET.sub(lambda name: f"(?:{_join_alternatives(section, name[1], code)})", pattern)
 

@@ -37,9 +37,9 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MarkedRange:
-    """A range ``source[start:end]`` of a Markdown text, which is shown in ``mark`` elements with these attributes.
+    """A range ``source[start:end]`` of a Markdown text to show in ``mark`` elements with ``attributes``.
 
-    Each block in the range has its own element. The first has the ``id``.
+    Each block in the range has its own element. The first element has the ``id``.
     """
 
     start: int
@@ -101,7 +101,7 @@ def _normalise_mark(mark: MarkedRange, text: str) -> MarkedRange:
 
 
 class SourceLines:
-    """Finds the offsets of parsed tokens in a Markdown text. Pass the cells of a table row in order."""
+    """Finds the offsets of parsed tokens in a Markdown text. Call ``find_origins`` for a row's cells in their order."""
 
     def __init__(self, text: str) -> None:
         self._text = text

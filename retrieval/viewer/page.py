@@ -161,7 +161,7 @@ class PassageSurroundings:
 
 
 def cut_around_passage(parts: Sequence[str]) -> PassageSurroundings:
-    """Return the part with the passage, and its neighbours; without a passage, the first two parts."""
+    """Return the part with the passage, and the parts before and after it; without a passage, the first two parts."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return PassageSurroundings(parts[first:last], first > 0, last < len(parts))

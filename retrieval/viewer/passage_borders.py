@@ -88,7 +88,7 @@ def _write_passage_words(writer: HtmlWriter, start: int, end: int, within: Seque
 
 
 def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:
-    """Return where the document's passages begin and end; None if the user may not see this."""
+    """Return where the document's passages begin and end; None if the user may not see borders."""
     if not may_debug(user):
         return None
     fields = ("ordinal", "start", "end", "page", "heading_path", "token_count", "canonical_questions", "document")

@@ -96,7 +96,7 @@ def write_text(
     within: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """Write the text, or only its range ``within``, in parts of a few screens.
+    """Write the text, or only the range ``within``, in parts of about PART_CHARACTERS.
 
     Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """

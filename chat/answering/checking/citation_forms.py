@@ -71,7 +71,7 @@ def find_references(
 ) -> References:
     """Return the citations in a text. ``is_end`` is False if more text may follow.
 
-    A marker such as ``[1]`` is not a citation if a source contains the same marker after the same word.
+    A marker such as ``[1]`` is not a citation if a source contains it together with the word before it.
     ``is_in_sources`` returns whether the sources contain a text.
     """
     prose = text

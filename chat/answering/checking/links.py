@@ -61,7 +61,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
 
 
 def find_boundary(text: str, begin: int, end: int) -> int:
-    """Return the last offset from ``begin`` to ``end`` up to which the links cannot change when more text arrives."""
+    """Return the largest offset from ``begin`` to ``end`` before which later text cannot change the links."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
     if tag := _OPEN_TAG.search(text, max(begin, end - 2 * _LONGEST_TAG), end):

@@ -274,8 +274,8 @@ def _measure_doubts(
 ) -> tuple[float, float, float]:
     """Return three reasons to doubt an assertion, each from 0 (no doubt) to 1, in the order of WEIGHTS.
 
-    These are the shares of words and of word pairs that no passage contains, and the share of words missing in the two
-    successive sentences that contain most words.
+    These are shares of the assertion: words that no passage contains, word pairs that no passage contains, and words
+    that the best matching pair of adjacent sentences does not contain.
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.word_pairs for passage in passages))
@@ -325,8 +325,8 @@ def estimate_support(
 ) -> tuple[float, tuple[SupportReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
-    ``shares`` are the results of :func:`_measure_doubts`. Each reason in ``doubts`` multiplies the support by its
-    factor in FACTORS.
+    ``shares`` is the result of :func:`_measure_doubts`. ``doubts`` are further reasons. Each of these multiplies the
+    support by its factor in FACTORS.
     """
     found = set(doubts)
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))

@@ -124,7 +124,7 @@ def parse_number_values(number: str) -> frozenset[str]:
 
 
 def read_asserted_numbers(text: str) -> tuple[frozenset[str], ...]:
-    """Return the possible values of each number that is written in digits."""
+    """Return for each number in digits the values that it can mean; see :func:`parse_number_values`."""
     return tuple(parse_number_values(number) for number in _NUMBER.findall(text))
 
 

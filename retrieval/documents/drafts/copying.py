@@ -108,9 +108,10 @@ def _copy_texts(counterparts: Mapping[int, int]) -> None:
 
 
 def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
-    """Copy the passages of documents, and their vectors, to the documents' copies in ``collection``.
+    """Copy passages and their vectors from documents to the copies of these documents in ``collection``.
 
-    ``counterparts`` maps the documents' ids to the ids of the copies. Call it before the texts are copied.
+    ``counterparts`` maps the documents' ids to the ids of the copies. Call this before :func:`_copy_texts`, as the
+    old texts' recipes are compared.
     """
     statistics = lock_statistics(collection.pk)
     rows = _execute_for_pairs(
@@ -181,7 +182,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 def _insert_copied_passages(
     counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
-    """Copy the passages of documents that are not in ``kept``. Return the id and length of each copy."""
+    """Copy the passages that are not in ``kept``. Return the id and length of each copy."""
     theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting

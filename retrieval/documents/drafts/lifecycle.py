@@ -178,7 +178,7 @@ def _copy_next_documents(draft: Draft, working_copy: Collection) -> bool:
 
 
 def _publish_now(draft: Draft, working_copy: Collection) -> bool:
-    """Replace the collection's documents; return False if one has changed since the admin asked for the publication."""
+    """Apply the draft to its collection; return False if a document has changed since an admin asked for this."""
     collection = draft.collection
     list(list_draft_collections(draft).select_for_update(no_key=True).order_by("pk"))
     # Locks are taken in the order of ingestion, to avoid deadlocks: documents before statistics.
@@ -227,7 +227,7 @@ def _lock_draft(draft: Draft, *statuses: Draft.Status) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class DraftChanges:
-    """The sorted sources (names) of the documents that a draft adds, changes or removes in its collection."""
+    """The names of the documents that a draft adds, changes and removes. Each list is sorted."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ class DraftChanges:
 
 
 def find_draft_changes(draft: Draft) -> DraftChanges:
-    """Return the differences between working copy and collection; none after the working copy was deleted."""
+    """Return the differences between working copy and collection."""
     if draft.working_copy_id is None:
         return DraftChanges()
     now, wanted = _hash_contents(draft.collection_id), _hash_contents(draft.working_copy_id)

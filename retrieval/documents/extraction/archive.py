@@ -37,9 +37,9 @@ _MOST_TAGS = 4_000_000
 def check_archive(
     data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
 ) -> None:
-    """Raise DocumentRejected if an archive is encrypted, contains ``refused``, or is too large after unpacking.
+    """Raise DocumentRejected if an archive is encrypted, has the XML declaration ``refused``, or unpacks to too much.
 
-    ``refused`` is a declaration in XML, ``program`` the name of the program that writes such archives.
+    ``program`` names the program that writes such archives.
     """
     bomb = DocumentRejected(
         f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."

@@ -59,7 +59,7 @@ class CellTable(NamedTuple):
 def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
     """Divide ``rows`` into titles, header, data and totals.
 
-    ``head`` are the first of these rows, with the types of their cells. ``spans`` are header cells that cover several
+    ``head`` has the first of ``rows``, with the types of their cells. ``spans`` are header cells that cover several
     columns.
     """
     first, last = _find_header_rows(head, list(spans))

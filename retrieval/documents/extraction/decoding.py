@@ -103,7 +103,8 @@ def _guess(data: bytes) -> str | None:
         western = ""
     if _has_expected_letters(western, "éëïöüáàèçñêâôûîóíúÉËÖÜäßåøæÄ–—’‘“”•€…°±²£©®·«»´½§ "):
         return western
-    # ISO 8859-15 has the euro sign. In Mac Roman, these letters have codes that are no letters elsewhere.
+    # ISO 8859-15 has other codes than cp1252 for "€" and "œ". Most Mac Roman codes of these letters are control
+    # characters in ISO 8859.
     for codec, letters in (("iso8859_15", "€éèêëàâçîïôûùœŒÉÀÈÇäöüßñ"), ("mac_roman", "éèêëäöüïçñàáíóúôûßÖÜÉ’“”–€")):
         written = data.decode(codec)
         if _has_expected_letters(written, letters):

@@ -98,7 +98,7 @@ def extract_html(data: bytes, filename: str, media_type: str, limits: Extraction
 
 
 def read_page(source: str, filename: str) -> ExtractedText:
-    """Return the page's text. Raises: DocumentRejected if the page has no elements, or only links."""
+    """Return the page's text. Raises: DocumentRejected if the page has no elements, or its only text is links."""
     root = parse_html(source, filename)
     if root is None:
         raise DocumentRejected(f"{filename} holds no HTML elements: check the file and upload it again.")
@@ -262,7 +262,7 @@ def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
 
 
 def _drop_tables_of_contents(root: etree._Element) -> None:
-    """Remove tables of contents and menus: lists of links that repeat the headings, or precede the first heading."""
+    """Remove lists of links that repeat the headings (tables of contents) or precede the first heading (menus)."""
     places = _find_heading_places(root)
     links: dict[etree._Element, int] = {}
     elements = list(root.iter(etree.Element))

@@ -228,7 +228,7 @@ class _MailReader:
                 self.members.leave_out("unreadable", "message.rtf")
 
     def _read_alternatives(self, parts: list[Any]) -> None:
-        """Add the text form or the HTML form of the mail, or both if they differ much."""
+        """Add the text form or the HTML form to ``blocks``, or both if each has many words that the other lacks."""
         before = self.blocks
         forms: list[list[str]] = []
         others: list[list[str]] = []
@@ -401,7 +401,7 @@ _MOST_DEPTH = 4
 
 
 class _AttachedMessage(oxmsg.Message):
-    """An Outlook message that is attached to another message. Its property header is shorter than usual."""
+    """An Outlook message inside another one. The header before its properties is shorter than in a message file."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)

@@ -133,7 +133,7 @@ def _show_number(value: float, tokens: Sequence[_Token]) -> str:
         is_plain = [token.words in usual and token.kind == "sign" for token in tokens]
         pieces = [show_number(value) if plain else token.words for plain, token in zip(is_plain, tokens, strict=True)]
         return " ".join("".join(pieces).split())
-    # Private-use characters replace all text but placeholders (such as #) and digits, which may be a denominator.
+    # Private-use characters replace all but placeholders (such as #) and digits, which can be a denominator.
     pattern = "".join(
         token.words if token.kind == "sign" or token.words in tuple("123456789") else chr(0xE000 + at)
         for at, token in enumerate(tokens)

@@ -39,7 +39,7 @@ _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customPropertie
 
 
 def convert_to_plain_office(data: bytes) -> bytes:
-    """Return the file with the content types and namespaces that the libraries can read."""
+    """Return the file without the variants of content types and namespaces that the libraries refuse."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
         plain = _VARIANT.sub(

@@ -49,7 +49,7 @@ _Shape = tuple[str, str]
 
 
 def drop_running_headers(pages: Sequence[PrintedPage]) -> None:
-    """Remove running headers and footers from ``pages``. Fewer than four pages stay unchanged."""
+    """Remove running headers and footers from ``pages``."""
     if len(pages) < _FEWEST_PAGES:
         return
     seen: Counter[_Shape] = Counter()
@@ -75,11 +75,11 @@ def drop_running_headers(pages: Sequence[PrintedPage]) -> None:
 
 
 def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, list[_Shape], tuple[str, int] | None]]:
-    """Return the two highest and two lowest lines of a page, each with its texts for comparison and its position.
+    """Return the two highest and two lowest lines of a page, each with its variants and its position.
 
     A position is the edge ("top" or "bottom") and the line's distance from the top of the page, in steps of _PLACE
-    points. Only the outermost line has a position, if its middle is more than 1.5 font sizes from the next line's.
-    Other lines have None. Lines at the same height count as one.
+    points. It is None, except for an outermost line whose middle is more than 1.5 font sizes from the middle of the
+    next line. Lines at the same height count as one.
     """
     rows = sorted(page.lines, key=lambda line: line.middle)
     found = []
@@ -106,7 +106,7 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
 def _list_line_variants(edge: str, text: str, index: int) -> list[_Shape]:
     """Return the line, and for each number in it, a variant with the number's difference from ``index``.
 
-    A running title has a variant in common on several pages, because its page number grows with ``index``.
+    Running titles with page numbers share a variant, because the number and ``index`` grow together.
     """
     line = " ".join(text.split())
     if len(line) > _MOST_CHARACTERS:

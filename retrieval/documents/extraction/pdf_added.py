@@ -42,7 +42,7 @@ class AddedPdfContent:
         self.comments = 0
         self.texts: list[str] = []
         self._has_fields = False
-        # Objects in nested forms do not name their layer, so each object is checked.
+        # A form may be in a layer without naming it. If the file has layers, all such forms are checked.
         self._has_layers = b"/OCProperties" in data
         self._is_hidden: dict[str, bool] = {}
 
@@ -64,7 +64,7 @@ class AddedPdfContent:
         return kind == pdfium_c.FORMTYPE_XFA_FULL or (kind == pdfium_c.FORMTYPE_XFA_FOREGROUND and not self._has_fields)
 
     def read_annotations(self, page: Any, printed: PrintedPage) -> None:
-        """Insert values of form fields, and drawn notes, into the lines of ``printed``."""
+        """Insert the texts of form fields, text boxes and stamps into the lines of ``printed``."""
         for number in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
             annotation = pdfium_c.FPDFPage_GetAnnot(page, number)
             try:

@@ -257,7 +257,7 @@ def read_page(page: Any) -> PrintedPage:
 
 
 def _measure_angle(textpage: Any, index: int) -> int:
-    """Return how many degrees clockwise make the character upright."""
+    """Return by how many degrees the character must be rotated clockwise to be upright."""
     return round(-degrees(pdfium_c.FPDFText_GetCharAngle(textpage, index)) / 90) * 90 % 360
 
 

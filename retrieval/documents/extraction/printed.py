@@ -21,7 +21,7 @@ class PrintedLine:
 
     - ``boxes`` has a box for each character.
     - ``size`` is the font size in points.
-    - ``follows``: the part is in the same row as the part before it.
+    - ``follows``: the part continues the printed line of the part before it.
     - ``is_row``: the text is a table row in Markdown.
     """
 

@@ -1,4 +1,4 @@
-"""Extract saved web pages (MHT, MHTML), which are stored like a mail with attachments."""
+"""Extract saved web pages. Their format (MHT, MHTML) is like a mail with attachments."""
 
 from __future__ import annotations
 

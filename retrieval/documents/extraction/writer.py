@@ -36,7 +36,7 @@ _PAIR = re.compile(r"[,;/±|–]|\bto\b|\s[-−(]")
 class TableCell:
     """A cell of a table, which covers ``across`` columns and ``down`` rows.
 
-    If it ``goes_on``, it continues the cell above.
+    If ``goes_on`` is true, it repeats the text of the merged cell above.
     """
 
     text: str

@@ -63,8 +63,8 @@ def recognise_pages(
 ) -> list[RecognisedPage]:
     """Return the pages ``numbers`` of the document's file, with the words that OCR found.
 
-    ``on_progress`` gets the numbers of finished pages and of all pages, and may raise an exception to stop. A page that
-    fails has a ``failure``. Raises: JobCancelled if pages remain after ``seconds``; SandboxUnavailable.
+    ``on_progress`` gets how many pages are finished and how many there are. It may raise an exception to stop. A page
+    that fails has a ``failure``. Raises: JobCancelled if pages remain after ``seconds``; SandboxUnavailable.
     """
     # If Tesseract's version or the languages change, stored pages are read again.
     fingerprint = f"tesseract {tesseract.read_version()} {'+'.join(list_configured_languages())}"[:200]

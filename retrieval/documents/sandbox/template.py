@@ -1,10 +1,10 @@
 """The template process, from which jobs are forked. It imports the parsers, and never reads a file itself.
 
-For each job, it gets a message over a socket, with three file descriptors:
+Each job is a message over a socket, with three file descriptors:
 
 - ``data`` is the file to read.
-- ``result`` receives the result of the job.
-- ``status`` receives how the job ended. If the other end closes it, the job is killed.
+- ``result`` is a pipe for the job's result.
+- ``status`` is a pipe in which the template reports how the job ended. If the caller closes it, the job is killed.
 """
 
 from __future__ import annotations

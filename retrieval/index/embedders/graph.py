@@ -125,7 +125,7 @@ class _EncoderGraph:
         )
 
     def add_product(self, source: str, matrix: Array, name: str) -> str:
-        """Add a product of ``source`` and the transposed ``matrix``, because checkpoints store (out, in)."""
+        """Add a product of ``source`` and the transposed ``matrix``, whose shape is (outputs, inputs)."""
         output = f"{name}.product"
         rows, scales = _quantize(matrix)
         return self.add(

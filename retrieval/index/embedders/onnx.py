@@ -157,8 +157,8 @@ class LocalEmbedder(OnnxEmbedder):
     """An embedder that an administrator chose. It runs in this process.
 
     ``model`` is a folder in the layout of sentence-transformers, or a name on the Hugging Face hub. A prompt of None
-    means the model's own. A smaller ``dimension`` shortens the vectors (Kusupati et al., "Matryoshka Representation
-    Learning", NeurIPS 2022). Raises: ImproperEmbedder if the model cannot be found or run.
+    means the one in the model's files. A smaller ``dimension`` shortens the vectors (Kusupati et al., "Matryoshka
+    Representation Learning", NeurIPS 2022). Raises: ImproperEmbedder if the model cannot be found or run.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ def get_built_in_profile() -> ProfileSettings:
 def active_profile() -> NamedProfile:
     """Return the published search profile, or the built-in one if none is published.
 
-    If the published one cannot be read, the built-in one has an ``error``. Raises: SearchUnavailable.
+    If the published profile cannot be read, the result is the built-in one, with ``error``. Raises: SearchUnavailable.
     """
     try:
         with connection.cursor() as cursor:
@@ -128,7 +128,7 @@ def find_published_version() -> SearchProfileVersion | None:
 
 
 def build_named_profile(version: SearchProfileVersion) -> NamedProfile:
-    """Return the settings of a stored version with its name. Raises: ImproperProfile if they cannot be read."""
+    """Return a stored version's name and settings. Raises: ImproperProfile if the settings cannot be read."""
     return NamedProfile(str(version), version.read_settings(), version.pk)
 
 

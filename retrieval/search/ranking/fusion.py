@@ -120,9 +120,9 @@ def fuse_rankings(
 ) -> list[Candidate]:
     """Combine the retrievers' rankings to one list of candidates, best first.
 
-    ``others`` are ids of further candidates, which are not in ``rankings``, such as chunks that another search found.
-    ``scores`` has each retriever's scores of chunks that only another retriever or search returned. ``word_share`` is
-    the largest share of the question's words in any candidate.
+    ``others`` are ids of candidates that are not in ``rankings``, such as chunks that another search found. ``scores``
+    has each retriever's scores of chunks that are not in its ranking. ``word_share`` is the largest share of the
+    question's words in one candidate.
     """
     listed = {ranking.retriever: {chunk.chunk_id: chunk for chunk in ranking.chunks} for ranking in rankings}
     known = {

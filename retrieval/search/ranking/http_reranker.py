@@ -35,7 +35,7 @@ AUTO = "auto"
 class HttpReranker(Reranker):
     """A reranker on a server. It is safe for threads and forks.
 
-    ``api`` is the protocol; "auto" means TEI's without a ``model``, otherwise Cohere's. Raises: ImproperlyConfigured
+    ``api`` is the protocol; "auto" means Cohere's if ``model`` is given, otherwise TEI's. Raises: ImproperlyConfigured
     for an unusable argument.
     """
 

@@ -93,8 +93,8 @@ MOST_TERMS = 20
 class Term:
     """A word to search, or alternatives of which the best counts.
 
-    ``notation`` is a tsquery. ``bound`` is the most that a match adds to a score. At most ``document_frequency``
-    passages match. A passage with only ``common`` terms is not found.
+    ``notation`` is a tsquery, which at most ``document_frequency`` passages match. ``bound`` is the most that a match
+    adds to a score. ``common``: this term alone does not find a passage.
     """
 
     notation: str
@@ -104,9 +104,9 @@ class Term:
 
 
 def choose_rarest(terms: Sequence[Term], passages: int) -> list[Term]:
-    """Return the rarest terms that together match at most ``passages`` passages.
+    """Return the rarest terms, without common ones, that together match at most ``passages`` passages.
 
-    The rarest term is always returned, even if it matches more. Common terms are left out.
+    The first is returned even if it matches more.
     """
     chosen: list[Term] = []
     total = 0
@@ -156,8 +156,8 @@ class _TsqueryBuilder:
         """Return the part of the tsquery for the terms from index ``place`` on.
 
         These terms must add at least ``needed`` to the score. A passage needs a term that is not common;
-        ``is_candidate`` means that it has an earlier one. The result is "" if no more terms are needed, and None if the
-        terms cannot add enough.
+        ``is_candidate``: an earlier term is one. The result is "" if no further terms are needed, and None if they
+        cannot add enough.
         """
         if is_candidate and needed <= 0:
             return ""
@@ -189,11 +189,12 @@ class LexicalQuery:
 
     - ``collections``: ids of the collections with documents in this configuration.
     - ``mixed``: ids of those collections that have documents in other configurations too.
-    - ``idf``: weights of the question's lexemes that passages contain.
+    - ``idf``: weights of the question's lexemes, except those that no passage contains.
     - ``expansions``: similar words for each word that no passage contains, nearest first.
-    - ``matching``: lexemes of which a passage must contain one. ``constraint`` is a tsquery that it must match.
+    - ``matching``: lexemes of which a passage must contain one.
+    - ``constraint``: a tsquery that a passage must match.
     - ``unknown``: number of lexemes that no passage contains and that have no similar words.
-    - ``unknown_words``: words that no passage contains and that have no very similar word.
+    - ``unknown_words``: words that no passage contains and that have no likely correction.
     """
 
     configuration: str
@@ -244,7 +245,7 @@ class LexicalQuery:
 
     @property
     def alternatives(self) -> list[list[SparseVector]]:
-        """The similar words for each unknown word. A similar word is a sparse vector with its lexeme's weight."""
+        """The similar words for each unknown word, as sparse vectors with the weight of one lexeme."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]
             for expansions in self.expansions.values()
@@ -268,8 +269,8 @@ def build_queries(
 ) -> list[LexicalQuery]:
     """Return one query for each text-search configuration (language) of the collections; none if no word can match.
 
-    Document frequencies are summed over all collections. If ``fuzzy`` is true, similar words replace unquoted words
-    that are in no passage permitted by ``readers``. Raises: InvalidQuery.
+    Document frequencies are summed over all collections. If ``fuzzy`` is true, an unquoted word that ``readers`` can
+    find in no passage is replaced by similar words. Raises: InvalidQuery.
     """
     parsed = parse_question(question)
     collections = group_by_configuration(collection_ids)

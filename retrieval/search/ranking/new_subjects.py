@@ -27,7 +27,7 @@ def is_new_subject(
 
     - ``alone``: the passages found for the question, best first.
     - ``joined``: the passages found for the question together with earlier questions, best first.
-    - ``strengths``: measures how well a passage answers the question.
+    - ``strengths``: an object that measures how well a passage answers the question.
     """
     if begins_with_conjunction(question) or has_pronoun(question):
         return False

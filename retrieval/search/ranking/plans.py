@@ -39,9 +39,8 @@ def build_plan(
 def choose_weights(settings: ProfileSettings, query_class: QueryClass) -> RetrieverWeights:
     """Return the weights of both retrievers.
 
-    - A fusion method without weights: the profile's weights for questions of this class.
-    - A method with a single retriever, or a profile without general weights: the method's weights.
-    - Otherwise: the profile's general weights.
+    If the fusion method has no weights, the profile's weights for this class of questions are used. Otherwise the
+    profile's ``weights``, if set, replace the method's, unless only one retriever runs.
     """
     method = METHODS[settings.method]
     if method.weights is None:

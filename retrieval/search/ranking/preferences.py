@@ -1,7 +1,7 @@
 """Rank passages in the question's language before others.
 
-A passage in another language does not contain the question's words, so only its closeness counts, multiplied by
-ACROSS_LANGUAGES.
+A passage in another language does not contain the question's words. It is judged by the closeness of its vector alone,
+multiplied by ACROSS_LANGUAGES.
 """
 
 from __future__ import annotations

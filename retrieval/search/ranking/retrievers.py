@@ -128,8 +128,7 @@ def _read_ranked_chunks(ranker: Ranker, ranking: Ranking, plan: SearchPlan) -> M
 class CandidateData:
     """Scores and other data of all candidates of one search, by chunk id.
 
-    ``scores`` has each retriever's scores of the candidates that only the other one found, computed after both
-    retrievers have returned.
+    ``scores`` has each retriever's scores of candidates that it did not find itself, computed after the search.
     """
 
     scores: Mapping[Retriever, Mapping[int, float]] = field(default_factory=dict)

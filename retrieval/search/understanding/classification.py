@@ -1,6 +1,6 @@
 """Classify a question by regular expressions for each language, to choose weights for the retrievers.
 
-- comparison: weighs things against each other;
+- comparison: differences and advantages of several things;
 - troubleshooting: a symptom, an error message, an error code, a repair;
 - code: code, its syntax, an interface or command, an identifier;
 - conceptual: what something is, why, or how it works;

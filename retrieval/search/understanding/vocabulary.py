@@ -38,7 +38,7 @@ LONGEST_TERM = 64
 
 
 def get_allowed_edits(length: int) -> int:
-    """Return how many letters of a term may be changed: 0 up to 2 letters, 1 up to 5, otherwise 2.
+    """Return how many letters may change: 0 if the term has at most 2 letters, 1 if at most 5, otherwise 2.
 
     Source: Elasticsearch's fuzziness AUTO.
     """
@@ -48,7 +48,7 @@ def get_allowed_edits(length: int) -> int:
 
 
 def compute_similarity(term: str, other: str, edits: int) -> float:
-    """Return 1 - edits / length of the shorter word, as Lucene's fuzzy query."""
+    """Return 1 - ``edits`` / the shorter word's length, as Lucene's fuzzy query does."""
     return 1.0 - edits / min(len(term), len(other))
 
 
@@ -148,7 +148,8 @@ def find_similar_lexemes(
 ) -> tuple[TermExpansion, ...]:
     """Return the lexemes that the user may have meant by ``typed``, nearest first, with document frequencies.
 
-    The lexemes are from ``collections``, which use ``configuration``. The frequencies are sums over all ``searched``.
+    The lexemes are from ``collections``, which use ``configuration``. The frequencies include all collections
+    ``searched``.
     """
     edits = get_allowed_edits(len(lexeme))
     if not edits or max(len(lexeme), len(typed)) > LONGEST_TERM or not (lexeme.isalpha() and typed.isalpha()):
@@ -236,7 +237,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """The words in these collections, without documents that are hidden from the readers."""
+    """The words of those documents in ``collections`` that ``readers`` may read."""
 
     def __init__(self, collections: Sequence[int], readers: Sequence[ReaderRights] = (ANYBODY,)) -> None:
         self._collections = list(collections)

@@ -1,4 +1,4 @@
-"""Store up to which record a source was read, so that the next run reads only later records (incremental reading).
+"""Store how far a source was read, so that the next run reads only later records (incremental reading).
 
 A connector reports this in a STATE message, which is stored after the documents of all earlier records.
 """
@@ -70,16 +70,16 @@ class ReadProgress:
     def is_deletion(self, stream: str, last_run: int) -> bool:
         """Return whether a record that this run did not read was deleted from the source.
 
-        An incremental run reads only changes, so the result is False. If a run that reads everything is interrupted,
-        later runs continue it: a record is deleted if none of these runs read it. ``last_run`` is the last run that
-        read it.
+        An incremental run reads only changes, so the result is False. An interrupted run that reads everything is
+        continued by later runs: a record was deleted if none of these runs read it. ``last_run`` is the last run that
+        read the record.
         """
         if stream not in self._incremental or not self.state:
             return True
         return self.is_full and last_run < self._began_run
 
     def store_connector_state(self, saved: int, *, is_all: bool, is_complete: bool) -> None:
-        """Store the newest STATE message before which all items are saved. The next run continues there.
+        """Store the newest STATE message that follows only saved items. The next run continues after these.
 
         - ``saved``: the number of saved items, from the first one on.
         - ``is_all``: all items that the connector sent are saved.

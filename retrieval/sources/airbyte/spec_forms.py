@@ -30,7 +30,7 @@ class SecretTextarea(forms.Textarea):
 
 
 def _simplify_schema(schema: Any) -> dict[str, Any]:
-    """Replace a choice by its first alternative, if there is only one or if no alternative has properties."""
+    """Replace oneOf or anyOf by the first alternative if it is the only one, or if none has properties."""
     if not isinstance(schema, dict):
         return {}
     parts = schema.get("allOf")

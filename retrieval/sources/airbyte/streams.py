@@ -151,9 +151,9 @@ def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) ->
 
 
 def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
-    """Yield an error for each incremental stream of a source that imports who may read its documents.
+    """Yield an error for each incremental stream of a source from which rights to read are imported.
 
-    A record need not change when a right is withdrawn, so incremental reading would miss this.
+    The withdrawal of a right need not change the record, so incremental reading would miss it.
     """
     for name in list_chosen_streams(cleaned):
         if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:

@@ -155,10 +155,7 @@ class ConfluenceConnector(WikiConnector):
             address = self._address + str(following)
 
     def _ask_page(self, address: str) -> tuple[Any, str]:
-        """Return a part of the list of wiki pages, and the reason why their access restrictions are missing.
-
-        The reason is "" if the restrictions are there or are not needed.
-        """
+        """Return a part of the list of wiki pages, and the error if their access restrictions cannot be read, or ""."""
         if self._rights is None or self._rights.unread:
             return self._ask(address), ""
         parts = urlsplit(address)
