@@ -61,7 +61,7 @@ async def test_tools_search_fetch_and_ask(site, mode):
         [citation] = answer["citations"]
         assert "3450 grams" in citation["quote"]
     for address in (found[0]["url"], citation["url"]):
-        async with httpx.AsyncClient() as browser:
+        async with httpx.AsyncClient(timeout=60) as browser:
             page = await browser.get(address)
         assert (page.status_code, "<mark" in page.text) == (200, True)
 
@@ -132,15 +132,15 @@ def test_scopes_and_wrong_keys_are_refused_as_by_the_api(site, keys):
     response = post(site, call_of("search", query="a"), Authorization="Bearer rs_wrong")
     assert response.status_code == 401
     metadata = response.headers["WWW-Authenticate"].partition('resource_metadata="')[2].rstrip('"')
-    assert httpx.get(metadata).json()["resource"] == f"{site.url}/mcp"
+    assert httpx.get(metadata, timeout=60).json()["resource"] == f"{site.url}/mcp"
 
 
 @pytest.mark.parametrize("message", [[call_of("search", query="a")], "a", 7, {"method": "tools/call", "params": []}])
 def test_what_is_no_message_is_refused(site, message):
     assert post(site, message).status_code == 400
-    assert httpx.get(f"{site.url}/mcp").status_code == 405
-    assert httpx.post(f"{site.url}/mcp/", json=message).status_code == 400
-    assert httpx.get(f"{site.url}/.well-known/oauth-protected-resource/mcp/").status_code == 200
+    assert httpx.get(f"{site.url}/mcp", timeout=60).status_code == 405
+    assert httpx.post(f"{site.url}/mcp/", json=message, timeout=60).status_code == 400
+    assert httpx.get(f"{site.url}/.well-known/oauth-protected-resource/mcp/", timeout=60).status_code == 200
     assert post(site, call_of("search", query="a"), Host="elsewhere.example").status_code == 400
 
 

@@ -45,7 +45,7 @@ class Person:
         self.answer, self.led_to, self.page = answer, "", ""
 
     async def open(self, address):
-        async with httpx.AsyncClient(follow_redirects=True) as browser:
+        async with httpx.AsyncClient(follow_redirects=True, timeout=60) as browser:
             page = await browser.get(address)
             values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
             page = await browser.post(str(page.url), data=values, headers={"Referer": str(page.url)})
@@ -91,7 +91,7 @@ def bearer(kept):
 
 def may_enter(site, kept):
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    return httpx.post(f"{site.url}/mcp", json=call, headers=bearer(kept)).status_code != 401
+    return httpx.post(f"{site.url}/mcp", json=call, headers=bearer(kept), timeout=60).status_code != 401
 
 
 @pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
@@ -102,7 +102,7 @@ def test_a_program_is_let_in_with_the_rights_of_the_person(site, method):
     assert "127.0.0.1:9" in person.page
     assert set(kept.tokens.scope.split()) == {"search", "ask"}
     # The token is for /mcp alone, and no key.
-    search = httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer(kept))
+    search = httpx.post(f"{site.url}/api/v1/search/", json={"query": "merger"}, headers=bearer(kept), timeout=60)
     assert search.status_code == 401
     assert may_enter(site, kept)
 
@@ -111,7 +111,7 @@ def test_a_person_revokes_a_program_and_a_new_password_does(site):
     person, kept = Person("grant"), Kept()
     use(site, person, kept)
     assert may_enter(site, kept)
-    with httpx.Client(base_url=site.url, follow_redirects=True) as browser:
+    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=60) as browser:
         page = browser.get("/accounts/login/?next=/accounts/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
         page = browser.post("/accounts/login/", data=values, headers={"Referer": str(page.url)})
@@ -145,10 +145,10 @@ def test_nobody_is_let_in_who_was_refused_or_is_unknown(site):
         asyncio.run(use())
     assert "error=access_denied" in person.led_to
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer rs_wrong"}):
-        refused = httpx.post(f"{site.url}/mcp", json={"method": "tools/list"}, headers=headers)
+        refused = httpx.post(f"{site.url}/mcp", json={"method": "tools/list"}, headers=headers, timeout=60)
         assert refused.status_code == 401
         metadata = refused.headers["WWW-Authenticate"].partition('resource_metadata="')[2].rstrip('"')
-        assert httpx.get(metadata).json()["authorization_servers"] == [site.url]
+        assert httpx.get(metadata, timeout=60).json()["authorization_servers"] == [site.url]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,6 @@ def test_nobody_is_let_in_who_was_refused_or_is_unknown(site):
 )
 def test_a_program_that_wants_more_is_not_registered(site, wanted):
     body = {"client_name": "a", "redirect_uris": [BACK], "token_endpoint_auth_method": "none", **wanted}
-    server = httpx.get(f"{site.url}/.well-known/oauth-authorization-server").json()
+    server = httpx.get(f"{site.url}/.well-known/oauth-authorization-server", timeout=60).json()
     assert server["code_challenge_methods_supported"] == ["S256"]
-    assert httpx.post(server["registration_endpoint"], json=body).status_code == 400
+    assert httpx.post(server["registration_endpoint"], json=body, timeout=60).status_code == 400

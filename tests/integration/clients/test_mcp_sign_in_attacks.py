@@ -19,7 +19,8 @@ VERIFIER = "v" * 64
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 API = "/identity/o/api"
 # Each of httpx's own functions reads the certificates again.
-HTTP = httpx.Client(verify=False)
+# A busy machine takes longer than the five seconds that httpx waits.
+HTTP = httpx.Client(verify=False, timeout=60)
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
@@ -41,7 +42,7 @@ def client_id(site):
 @pytest.fixture(scope="module")
 def cookies(_signing_in):
     """Return the cookies of a person who has signed in: each time, the site hashes the password slowly."""
-    with httpx.Client(base_url=_signing_in.url, follow_redirects=False) as client:
+    with httpx.Client(base_url=_signing_in.url, follow_redirects=False, timeout=60) as client:
         page = client.get("/accounts/login/")
         values = {"username": "ada", "password": PASSWORD, **hidden(page.text)}
         client.post("/accounts/login/", data=values, headers={"Referer": str(page.url)})
@@ -52,7 +53,7 @@ def cookies(_signing_in):
 @pytest.fixture
 def person(site, cookies):
     """Yield the browser of a person who has signed in."""
-    with httpx.Client(base_url=site.url, follow_redirects=False, cookies=cookies) as client:
+    with httpx.Client(base_url=site.url, follow_redirects=False, cookies=cookies, timeout=60) as client:
         yield client
 
 
@@ -281,7 +282,7 @@ def test_programs_that_are_let_in_by_none_are_forgotten(site, client_id, person)
 def test_a_page_of_another_site_may_not_call(site, origin, status):
     headers = {} if origin is None else {"Origin": origin}
     for method in ("POST", "GET", "DELETE"):
-        assert httpx.request(method, f"{site.url}/mcp", json=LIST, headers=headers).status_code == status
+        assert HTTP.request(method, f"{site.url}/mcp", json=LIST, headers=headers).status_code == status
     assert HTTP.post(f"{site.url}/mcp", json=LIST, headers={"Origin": site.url}).status_code == 401
 
 
