@@ -93,6 +93,12 @@ def list_missing(found, translated):
     ]
 
 
+def list_unused(found, translated):
+    """Return each string of the catalogue that the site does not have."""
+    wanted = {(each.id, each.context) for each in found}
+    return [repr(entry.id) for entry in translated if entry.id and (entry.id, entry.context) not in wanted]
+
+
 def compiled(translated):
     written = BytesIO()
     write_mo(written, translated)
