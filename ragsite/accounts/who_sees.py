@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -99,7 +99,9 @@ def _describe(readers: PermittedReaders) -> ReaderRow:
         return ReaderRow(readers.name, readers.rule, "" if accounts.exists() else _("switched off"))
     number = list_accounts([readers]).count()
     if readers.kind is ReaderKind.GROUP:
-        members = ngettext("%d member", "%d members", number) % number
+        # The metadata of a document may name a group that the site does not have.
+        is_missing = not number and not Group.objects.filter(name=readers.name).exists()
+        members = _("does not exist") if is_missing else ngettext("%d member", "%d members", number) % number
         return ReaderRow(_("The group %s") % readers.name, readers.rule, members)
     labels = {
         ReaderKind.SIGNED_IN: _("Everybody who has signed in"),

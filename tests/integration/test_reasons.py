@@ -212,6 +212,16 @@ def test_long_lists_are_cut(people, collection, client):
     assert page.count("<option value=") == 50
 
 
+def test_a_group_that_the_site_does_not_have_is_named_as_such(people, collection, client, ingest):
+    Group.objects.create(name="empty")
+    document = ingest(collection, "leave.md", "There are 25 days of leave.", metadata={"groups": ["Care", "empty"]})
+    client.force_login(people["boss"])
+    rows = rows_of(client, document=document.pk)
+    assert [row for row in rows if row[0].startswith("The group")] == [
+        ("The group Care", "does not exist"), ("The group empty", "0 members"),
+    ]  # fmt: skip
+
+
 def test_who_may_read_an_answer(people, collection, client, ingest):
     document = ingest(collection, "leave.md", "There are 25 days of leave.")
     answer = Answer.objects.create(
