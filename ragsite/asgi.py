@@ -19,7 +19,7 @@ django.setup(set_prefix=False)
 from ragsite.http.errors import build_refusal  # noqa: E402
 from ragsite.http.middleware import BodyTooLong, Receive, add_content_length, limit_body  # noqa: E402
 from ragsite.operations import telemetry  # noqa: E402  # these need the settings
-from retrieval.text.encodings import find_codec  # noqa: E402
+from retrieval.text.encodings import find_python_codec  # noqa: E402
 
 Scope = dict[str, object]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -52,7 +52,7 @@ class _Handler(ASGIHandler):
         if any(map(_NAMES_AN_ENCODING.search, parsed)):
             return None, _make_refusal(scope, 400, "A parameter of a header must not name an encoding.")
         request, refused = super().create_request(add_content_length(scope, body_file), body_file)
-        if request is None or not request.encoding or find_codec(codecs.lookup(request.encoding).name):
+        if request is None or not request.encoding or find_python_codec(codecs.lookup(request.encoding).name):
             return request, refused
         return None, _make_refusal(scope, 400, "The charset in the Content-Type is not one of text.")
 

@@ -15,7 +15,7 @@ from retrieval.webhooks import send_delivery
 
 @shared_task
 def ingest_document(document_id: int) -> None:
-    document = ingestion.ingest(document_id, takes_turns=True)
+    document = ingestion.ingest_document(document_id, takes_turns=True)
     if document is not None:
         recompute_term_weights(document.collection)
 
@@ -42,7 +42,7 @@ def request_due_sources() -> None:
 
 @shared_task
 def reconcile(repair: bool = False) -> None:
-    reconciliation.reconcile(repair=repair)
+    reconciliation.reconcile_index(repair=repair)
 
 
 @shared_task

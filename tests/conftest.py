@@ -329,7 +329,7 @@ def ingest():
 
         data = text.encode() if isinstance(text, str) else text
         submitted = submission.submit(collection, source, data, enqueue=False, **options)
-        ingestion.ingest(submitted.document.pk)
+        ingestion.ingest_document(submitted.document.pk)
         submitted.document.refresh_from_db()
         return submitted.document
 

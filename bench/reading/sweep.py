@@ -83,7 +83,7 @@ def compare_readers(path: Path, ending: str) -> tuple[str, str]:
     data, limits = path.read_bytes(), ExtractionLimits()
     try:
         within = build_sandbox_limits(_MEMORY_MIB, _SECONDS, limits, len(data))
-        found = extract_in_sandbox(data, path.name, limits=limits, within=within)
+        found = extract_in_sandbox(data, path.name, limits=limits, job_limits=within)
     except DocumentRejected as error:
         is_crash = "reading it" in str(error)
         return ("crash" if is_crash else "refused"), str(error)

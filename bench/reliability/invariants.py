@@ -12,7 +12,7 @@ from bench.reliability.load import DRAFTED, UPLOADED, SubmissionLedger, fresh_co
 from chat.models import Answer
 from evaluation.models import Judgement, Score
 from retrieval.documents import reconciliation
-from retrieval.documents.reconciliation import reconcile
+from retrieval.documents.reconciliation import reconcile_index
 from retrieval.documents.submission import requeue_document
 from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Document, Draft
 
@@ -44,7 +44,7 @@ def count_files_left_behind() -> tuple[int, int]:
     before = len(_list_stored_files() - _list_named_files())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
     try:
-        reconcile(repair=True)
+        reconcile_index(repair=True)
     finally:
         reconciliation.ORPHANED_AFTER = young
     return before, len(_list_stored_files() - _list_named_files())

@@ -375,7 +375,7 @@ def _create_collection() -> Collection:
     for number in range(10):
         text = _TEXT.format(n=number)
         submitted = submission.submit(collection, f"pump-{number}.md", text.encode(), enqueue=False)
-        ingestion.ingest(submitted.document.pk)
+        ingestion.ingest_document(submitted.document.pk)
     return collection
 
 

@@ -13,7 +13,7 @@ from chat.answering.units import QuotableUnit, convert_row, list_blocks
 from chat.types import ContextSource
 from retrieval.text.block import BlockKind
 from retrieval.text.block_items import read_cells
-from retrieval.text.markup import convert_notes, opens_note, strip_markup
+from retrieval.text.markup import convert_notes, opens_mkdocs_block, strip_markup
 
 LONGEST_MARKER = len(" … [999]")
 
@@ -85,11 +85,11 @@ def _render_spans(excerpt: Excerpt) -> Iterator[str]:
 def _find_note_start(content: str, start: int) -> int:
     before = content[:start].rstrip()
     begin = before.rfind("\n") + 1
-    return begin if opens_note(before[begin:]) else start
+    return begin if opens_mkdocs_block(before[begin:]) else start
 
 
 def _says_something(between: str) -> bool:
-    lines = (line for line in between.split("\n") if not opens_note(line))
+    lines = (line for line in between.split("\n") if not opens_mkdocs_block(line))
     return bool(strip_markup("\n".join(lines)).strip())
 
 

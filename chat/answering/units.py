@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from chat.answering.checking.citations import find_code
 from retrieval.text.block import Block, BlockKind
-from retrieval.text.block_items import find_header, read_cells, split_items
+from retrieval.text.block_items import find_table_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
 from retrieval.text.extracted import strip_title
-from retrieval.text.markup import opens_note, strip_markup
+from retrieval.text.markup import opens_mkdocs_block, strip_markup
 from retrieval.text.sentences import split_sentences
 from retrieval.text.terms import spell_out_symbols
 
@@ -108,7 +108,7 @@ def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
                 if (
                     len(_WORD.findall(spell_out_symbols(strip_markup(text)))) < 2
                     or _CONTENTS.fullmatch(text)
-                    or opens_note(text)
+                    or opens_mkdocs_block(text)
                 ):
                     continue
                 subject = _RECORD_SUBJECT.match(text) if block.kind is BlockKind.RECORDS else None
@@ -172,7 +172,7 @@ def _find_question(content: str, block: Block) -> str:
 
 def find_table_head(content: str, block: Block) -> str:
     """Return the head of the block's table as Markdown; empty if ``content`` does not contain the head."""
-    header = find_header(content, block)
+    header = find_table_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
     return convert_row(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head

@@ -17,7 +17,7 @@ from chat.curation.asking_again import ask_again, build_answer_context
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage
 from chat.models import Answer
 from core.user_types import AnyUser
-from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_collections_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, Document
@@ -131,7 +131,7 @@ def assign_question_to_passage(user: AnyUser, chunk_id: str, question: str) -> s
     """
     planned = _plan_question_move(user, chunk_id, question)
     try:
-        with lock_for_change(*{changed.collection_id for changed in planned}):
+        with lock_collections_for_change(*{changed.collection_id for changed in planned}):
             for changed, questions in reversed(planned.items()):
                 replace_chunk_questions(changed, questions)
     except DocumentRejected as error:

@@ -28,7 +28,7 @@ from retrieval.admin.document_forms import DocumentForm
 from retrieval.admin.guarded import GuardedDeletionAdmin
 from retrieval.admin.uploading import UploadingAdmin
 from retrieval.documents import submission
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.recognition.pages import LOW_CONFIDENCE
 from retrieval.models import Chunk, Document, DocumentText
 from retrieval.viewer.source_views import download
@@ -240,7 +240,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         """Save only the changed fields, because a worker may be writing the others."""
         changed = [name for name in form.changed_data if name in DocumentForm.Meta.fields]
         replacement: bytes | None = form.cleaned_data.get("replacement")
-        with lock_for_change(obj.collection_id):
+        with lock_collections_for_change(obj.collection_id):
             document = Document.objects.select_for_update().get(pk=obj.pk)
             for name in changed:
                 setattr(document, name, form.cleaned_data[name])

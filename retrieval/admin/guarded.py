@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import PageAdmin, redirect_to, summarise_deletion
 from retrieval.admin.curated import CuratedRowsAdmin
-from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_for_change
+from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change, lock_collections_for_change
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Chunk, Document
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 class GuardedAdmin(PageAdmin, CuratedRowsAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Document | Chunk | None = None) -> bool:
-        """Return False if the form must not be shown. ``lock_for_change`` refuses a submitted form with a reason."""
+        """Return False if the form must not be shown.
+
+        ``lock_collections_for_change`` refuses a submitted form with a reason.
+        """
         may = super().has_change_permission(request, obj)
         return may and (obj is None or request.method == "POST" or not find_reason_not_to_edit(request, obj))
 
@@ -65,7 +68,10 @@ class GuardedDeletionAdmin(GuardedAdmin):
         if document is None or not super().has_delete_permission(request, document):
             return super().delete_view(request, object_id, extra_context)
         sentence = _t("Nothing was deleted. %s")
-        with self.show_refusals(request, DocumentRejected, sentence=sentence), lock_for_change(document.collection_id):
+        with (
+            self.show_refusals(request, DocumentRejected, sentence=sentence),
+            lock_collections_for_change(document.collection_id),
+        ):
             return super().delete_view(request, object_id, extra_context)
         return redirect_to(document)
 
@@ -74,7 +80,10 @@ class GuardedDeletionAdmin(GuardedAdmin):
         """Delete all selected documents, or none if one of them may not be deleted."""
         collections = queryset.order_by().values_list("collection", flat=True).distinct()
         sentence = _t("Nothing was deleted. %s")
-        with self.show_refusals(request, DocumentRejected, sentence=sentence), lock_for_change(*collections):
+        with (
+            self.show_refusals(request, DocumentRejected, sentence=sentence),
+            lock_collections_for_change(*collections),
+        ):
             return delete_selected(self, request, queryset)
         return None
 

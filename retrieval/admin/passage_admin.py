@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from core.admin_base import redirect_to
 from retrieval.admin.curated import CollectionFilter
 from retrieval.admin.guarded import GuardedAdmin
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Document
 from retrieval.sources.options import LinesField
@@ -104,7 +104,7 @@ class ChunkAdmin(GuardedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Chunk, form: Any, change: bool) -> None:
         if "canonical_questions" in form.changed_data:
-            with lock_for_change(obj.collection_id):
+            with lock_collections_for_change(obj.collection_id):
                 replace_chunk_questions(obj, form.cleaned_data["canonical_questions"])
 
     @admin.display(description=_("section"))

@@ -36,7 +36,7 @@ from retrieval.api.serializers import (
     UploadResponseSerializer,
     UploadSerializer,
 )
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.submission import set_added_by, submit_upload
 from retrieval.exceptions import DocumentRejected, InvalidQuery
 from retrieval.models import Collection, CollectionStatistics, Document
@@ -235,7 +235,7 @@ class DocumentViewSet(
         """Delete a document; 409 if its collection cannot be changed, or can be changed only by publishing a draft."""
         document = self.get_object()
         try:
-            with lock_for_change(document.collection_id):
+            with lock_collections_for_change(document.collection_id):
                 document.delete()
         except DocumentRejected as error:
             return Response({"detail": str(error)}, status=status.HTTP_409_CONFLICT)

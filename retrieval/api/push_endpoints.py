@@ -36,7 +36,7 @@ from retrieval.api.push_serializers import (
 )
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
-from retrieval.models.narrowing import MAIL, build_mail_reader_name
+from retrieval.models.narrowing import MAIL, build_reader_name_from_address
 from retrieval.models.pushed import list_push_sources
 from retrieval.sources.pushes import (
     PushBusy,
@@ -267,7 +267,7 @@ def _build_document_reader_names(readers: dict[str, Any]) -> tuple[str, ...]:
     # A group's name that begins with the prefix of mail addresses is left out. It would be read as a mail address, and
     # the account with this address could read the document.
     groups = (name for name in readers.get("groups", ()) if not name.startswith(MAIL))
-    return (*groups, *map(build_mail_reader_name, readers.get("users", ())))
+    return (*groups, *map(build_reader_name_from_address, readers.get("users", ())))
 
 
 def _read_first_error(detail: Any) -> str:

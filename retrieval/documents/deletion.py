@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 def delete_document_files(document: Document) -> None:
     """Delete the document's file, page images and recognised text. Call it in the transaction that deletes the row."""
-    forget_files([document.file.name])
+    delete_unused_files([document.file.name])
     if document.file:
         content_hash = document.content_hash
         forget_pages([content_hash])
@@ -28,7 +28,7 @@ def delete_document_files(document: Document) -> None:
         transaction.on_commit(forget_pictures)
 
 
-def forget_files(names: Iterable[str | None]) -> None:
+def delete_unused_files(names: Iterable[str | None]) -> None:
     """Delete the stored files after the commit. A file that another document uses is kept."""
     forgotten = {name for name in names if name}
 

@@ -17,7 +17,7 @@ from django.db import connection
 
 from core.progress import ProgressBar
 from retrieval.documents import ingestion
-from retrieval.documents.formats import PICTURES, has_page_extension, is_leftover_file, is_page_asset
+from retrieval.documents.formats import PICTURES, has_page_extension, is_leftover_file, is_web_page_asset
 from retrieval.documents.submission import check_size, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.index.chunk_writer import recompute_term_weights, refresh_planner_statistics
@@ -83,9 +83,9 @@ def ingest_paths(
     total = sum(1 for _ in find_files(paths))
     bar = ProgressBar(output)
     if at_once > 1 and total >= FEW_FILES:
-        read_files = _read_in_threads(partial(_ingest_file, collection), find_files(paths), at_once)
+        read_files = _ingest_files_in_threads(partial(_ingest_file, collection), find_files(paths), at_once)
     else:
-        read_files = _read_in_turn(collection, find_files(paths), bar, total)
+        read_files = _ingest_files_in_turn(collection, find_files(paths), bar, total)
     reweighed_at = 16
     for number, (source, counted) in enumerate(read_files, start=1):
         counts += counted
@@ -103,27 +103,27 @@ def ingest_paths(
         found.relative_to(path).as_posix()
         for path in paths
         if path.is_dir()
-        for found, is_document in _classify_files(path)
+        for found, is_document in _classify_document_files(path)
         if not is_document
     )
     return replace(counts, seconds=time.monotonic() - started, skipped=skipped)
 
 
-def _read_in_turn(
-    collection: Collection, files: Iterable[SubmittedFile], bar: ProgressBar, of_files: int
+def _ingest_files_in_turn(
+    collection: Collection, files: Iterable[SubmittedFile], bar: ProgressBar, file_total: int
 ) -> Iterator[tuple[str, IngestionCounts]]:
     for number, file in enumerate(files):
 
         def progress(done: int, total: int, *, number: int = number, name: str = file.source[:60]) -> None:
-            bar.show(f"{name} ({done} of {total} passages)", number, of_files, task="files")
+            bar.show(f"{name} ({done} of {total} passages)", number, file_total, task="files")
 
         yield file.source, _ingest_file(collection, file, progress)
 
 
-def _read_in_threads(
+def _ingest_files_in_threads(
     read: Callable[[SubmittedFile], IngestionCounts], files: Iterable[SubmittedFile], threads: int
 ) -> Iterator[tuple[str, IngestionCounts]]:
-    def work(file: SubmittedFile) -> tuple[str, IngestionCounts]:
+    def read_and_close_connection(file: SubmittedFile) -> tuple[str, IngestionCounts]:
         try:
             return file.source, read(file)
         finally:
@@ -132,12 +132,12 @@ def _read_in_threads(
     left = iter(files)
     with ThreadPoolExecutor(threads, thread_name_prefix="ingest") as pool:
         try:
-            running = {pool.submit(work, file) for file in islice(left, 2 * threads)}
+            running = {pool.submit(read_and_close_connection, file) for file in islice(left, 2 * threads)}
             while running:
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
                     yield future.result()
-                running |= {pool.submit(work, file) for file in islice(left, len(ended))}
+                running |= {pool.submit(read_and_close_connection, file) for file in islice(left, len(ended))}
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -151,7 +151,7 @@ def _ingest_file(
         submission = submit(collection, file.source, data, title=file.title, enqueue=False)
         if not submission.changed:
             return IngestionCounts(unchanged=1)
-        document = ingestion.ingest(submission.document.pk, progress)
+        document = ingestion.ingest_document(submission.document.pk, progress)
     except (DocumentRejected, OSError) as error:
         return IngestionCounts(failed=1, failures=((file.source, str(error)),))
     if document is None:
@@ -167,7 +167,7 @@ def _ingest_file(
 
 def _read_members(document: Document) -> Iterator[Document]:
     for pk in document.members.filter(status=Document.Status.PENDING).order_by("pk").values_list("pk", flat=True):
-        if (member := ingestion.ingest(pk)) is not None:
+        if (member := ingestion.ingest_document(pk)) is not None:
             yield member
             yield from _read_members(member)
 
@@ -181,7 +181,7 @@ def find_files(paths: Iterable[Path]) -> Iterator[SubmittedFile]:
         if path.is_dir():
             yield from (
                 SubmittedFile(found.relative_to(path).as_posix(), found)
-                for found, is_document in _classify_files(path)
+                for found, is_document in _classify_document_files(path)
                 if is_document
             )
         elif path.is_file():
@@ -216,12 +216,12 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _classify_files(folder: Path) -> Iterator[tuple[Path, bool]]:
+def _classify_document_files(folder: Path) -> Iterator[tuple[Path, bool]]:
     paths = list(_walk(folder))
     has_pages = any(has_page_extension(path.name) for path in paths)
     shown = _list_shown_pictures(paths)
     for path in paths:
-        serves = is_page_asset(path.relative_to(folder).as_posix(), has_pages=has_pages)
+        serves = is_web_page_asset(path.relative_to(folder).as_posix(), has_pages=has_pages)
         is_tiny = path.suffix.lower() in PICTURES and path.stat().st_size < SMALLEST_PICTURE_BYTES
         yield path, not (serves or is_tiny or path in shown)
 

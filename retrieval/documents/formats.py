@@ -119,7 +119,7 @@ class ViewerLayout(Enum):
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     data: bytes
     filename: str
 
@@ -157,7 +157,7 @@ class Content:
             return ""
 
 
-Recogniser = Callable[[Content], bool]
+Recogniser = Callable[[FileContent], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,26 +183,26 @@ class Format:
     refusal: str = ""
 
 
-def match_signature(*signatures: bytes) -> Recogniser:
+def build_signature_detector(*signatures: bytes) -> Recogniser:
     return lambda content: content.data.startswith(signatures)
 
 
-def match_archive_member(prefix: str) -> Recogniser:
+def build_member_detector(prefix: str) -> Recogniser:
     return lambda content: any(name.startswith(prefix) for name in content.archive_names)
 
 
-def match_zip_extension(extension: str) -> Recogniser:
+def build_zip_extension_detector(extension: str) -> Recogniser:
     """Return a function that detects a ZIP archive with this extension."""
     return lambda content: (
         content.data.startswith((b"PK", OLE)) and content.filename.casefold().endswith(f".{extension}")
     )
 
 
-def match_archive_type(*media_types: str) -> Recogniser:
+def build_archive_type_detector(*media_types: str) -> Recogniser:
     return lambda content: content.archive_type in media_types
 
 
-def is_pdf(content: Content) -> bool:
+def is_pdf(content: FileContent) -> bool:
     # Bytes may precede the signature, but a text that mentions it is no PDF.
     return b"%PDF-" in content.data[:1024] and content.data[:64].lstrip()[:1] not in (b"<", b"#", b"{")
 
@@ -210,7 +210,7 @@ def is_pdf(content: Content) -> bool:
 _MAY_BE_PAGES = frozenset({"doc", "dot"})
 
 
-def is_html(content: Content) -> bool:
+def is_html(content: FileContent) -> bool:
     """Return whether the file is an HTML page."""
     left = content.data[:_HTML_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if left.startswith(b"<?xml"):
@@ -224,12 +224,12 @@ def is_git_lfs_pointer(data: bytes) -> bool:
     return len(data) < _LONGEST_POINTER and data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
-def is_saved_page(content: Content) -> bool:
+def is_saved_page(content: FileContent) -> bool:
     is_mail_by_name = content.filename.lower().endswith((".eml", ".emlx"))
     return not is_mail_by_name and bool(_RELATED.search(_read_mail_headers(content.data)))
 
 
-def is_mail(content: Content) -> bool:
+def is_mail(content: FileContent) -> bool:
     headers = _read_mail_headers(content.data)
     return bool(_MIME_HEADER.search(headers)) and len(_MAIL_HEADER.findall(headers)) > 1
 
@@ -251,13 +251,13 @@ def is_text_table(data: bytes) -> bool:
     return is_text and (b"<table" in data.lower() or re.search(b"[\t;,|]", first) is not None)
 
 
-def is_workbook(content: Content) -> bool:
+def is_workbook(content: FileContent) -> bool:
     names = content.archive_names
     has_book = "[Content_Types].xml" in names and any(re.search(r"(?:^|[/\\])workbook\.xml$", name) for name in names)
     return has_book or any(name.startswith(("xl/", "xl\\")) for name in names)
 
 
-def is_old_workbook(content: Content) -> bool:
+def is_old_workbook(content: FileContent) -> bool:
     if XML_WORKBOOK in content.data[:_HTML_LOOKED_AT]:
         return content.data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<?xml")
     holds = [
@@ -308,11 +308,11 @@ KNOWN_FORMATS = (
     Format(
         "a Word document", ("docx", "docm", "dotx", "dotm"), DOCX, "DOCX", _IN + "word:extract_docx",
         ViewerLayout.CONVERTED,
-        match_archive_member("word/document.xml"),
+        build_member_detector("word/document.xml"),
     ),
     Format(
         "a binary Excel workbook", ("xlsb",), "application/vnd.ms-excel.sheet.binary.macroenabled.12", "XLSB",
-        _IN + "sheets:extract_unformatted_workbook", ViewerLayout.TABLES, match_archive_member("xl/workbook.bin"),
+        _IN + "sheets:extract_unformatted_workbook", ViewerLayout.TABLES, build_member_detector("xl/workbook.bin"),
     ),
     Format(
         "an Excel workbook", ("xlsx", "xlsm", "xltx", "xltm"), XLSX, "XLSX", _IN + "sheets:extract_workbook",
@@ -326,27 +326,27 @@ KNOWN_FORMATS = (
     Format(
         "an OpenDocument spreadsheet", ("ods", "ots"), ODS, "ODS",
         _IN + "opendocument_sheet:extract_opendocument_sheet", ViewerLayout.TABLES,
-        match_archive_type(ODS, f"{ODS}-template"),
+        build_archive_type_detector(ODS, f"{ODS}-template"),
     ),
     Format(
         "a PowerPoint presentation", ("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), PPTX, "PPTX",
-        _IN + "presentation:extract_presentation", ViewerLayout.SLIDES, match_archive_member("ppt/presentation.xml"),
+        _IN + "presentation:extract_presentation", ViewerLayout.SLIDES, build_member_detector("ppt/presentation.xml"),
     ),
     Format(
         "an OpenDocument presentation", ("odp", "otp"), ODP, "ODP", _IN + "opendocument:extract_opendocument_slides",
-        ViewerLayout.SLIDES, match_archive_type(ODP, f"{ODP}-template"),
+        ViewerLayout.SLIDES, build_archive_type_detector(ODP, f"{ODP}-template"),
     ),
     Format(
         "an OpenDocument text", ("odt", "ott"), ODT, "ODT", _IN + "opendocument:extract_opendocument_text",
-        ViewerLayout.CONVERTED, match_archive_type(ODT, f"{ODT}-template"),
+        ViewerLayout.CONVERTED, build_archive_type_detector(ODT, f"{ODT}-template"),
     ),
     Format(
         "an EPUB book", ("epub",), EPUB, "EPUB", _IN + "book:extract_book", ViewerLayout.CONVERTED,
-        match_archive_member("META-INF/container.xml"),
+        build_member_detector("META-INF/container.xml"),
     ),
     Format(
         "an RTF document", ("rtf",), RTF, "RTF", _ENGINE,
-        ViewerLayout.CONVERTED, match_signature(b"{\\rtf", b"{\\pard"),
+        ViewerLayout.CONVERTED, build_signature_detector(b"{\\rtf", b"{\\pard"),
     ),
     Format(
         "an old Word document", ("doc", "dot"), DOC, "DOC", _ENGINE,
@@ -387,10 +387,14 @@ KNOWN_FORMATS = (
         "an Outlook message", ("msg",), MSG, "MSG", _IN + "mail:extract_outlook_mail", ViewerLayout.CONVERTED,
         match_ole_entry("__properties_version1.0"),
     ),
-    _build_image_format("a PNG image", ("png",), "image/png", "PNG", match_signature(b"\x89PNG\r\n\x1a\n")),
-    _build_image_format("a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", match_signature(b"\xff\xd8\xff")),
-    _build_image_format("a GIF image", ("gif",), "image/gif", "GIF", match_signature(b"GIF87a", b"GIF89a")),
-    _build_image_format("a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", match_signature(b"II*\x00", b"MM\x00*")),
+    _build_image_format("a PNG image", ("png",), "image/png", "PNG", build_signature_detector(b"\x89PNG\r\n\x1a\n")),
+    _build_image_format(
+        "a JPEG image", ("jpg", "jpeg"), "image/jpeg", "JPEG", build_signature_detector(b"\xff\xd8\xff")
+    ),
+    _build_image_format("a GIF image", ("gif",), "image/gif", "GIF", build_signature_detector(b"GIF87a", b"GIF89a")),
+    _build_image_format(
+        "a TIFF image", ("tif", "tiff"), "image/tiff", "TIFF", build_signature_detector(b"II*\x00", b"MM\x00*")
+    ),
     _build_image_format(
         "a WebP image", ("webp",), "image/webp", "WebP", lambda content: bool(_WEBP.match(content.data))
     ),
@@ -404,18 +408,24 @@ KNOWN_FORMATS = (
         Format("source code", tuple(extensions.split()), media_type, "source code", _SOURCE, ViewerLayout.CODE)
         for media_type, extensions in SOURCE_CODE.items()
     ),
-    Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=match_archive_member("content.xml")),
-    _refuse_format("a Visio drawing", "vsdx vsd", "export it as PDF", match_archive_member("visio/")),
-    _refuse_format("an Apple Pages document", "pages", "export it as Word or PDF", match_zip_extension("pages")),
-    _refuse_format("an Apple Numbers spreadsheet", "numbers", "export it as Excel", match_zip_extension("numbers")),
-    _refuse_format("an Apple Keynote presentation", "", "export it as PowerPoint or PDF", match_zip_extension("key")),
+    Format("an OpenDocument drawing, chart or formula", ("odg", "otg"), recognise=build_member_detector("content.xml")),
+    _refuse_format("a Visio drawing", "vsdx vsd", "export it as PDF", build_member_detector("visio/")),
     _refuse_format(
-        "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", match_archive_member("Index/Document.iwa")
+        "an Apple Pages document", "pages", "export it as Word or PDF", build_zip_extension_detector("pages")
+    ),
+    _refuse_format(
+        "an Apple Numbers spreadsheet", "numbers", "export it as Excel", build_zip_extension_detector("numbers")
+    ),
+    _refuse_format(
+        "an Apple Keynote presentation", "", "export it as PowerPoint or PDF", build_zip_extension_detector("key")
+    ),
+    _refuse_format(
+        "an iWork file", "", "export it as Word, Excel, PowerPoint or PDF", build_member_detector("Index/Document.iwa")
     ),
     # This format must come after all others whose files are ZIP archives.
     Format(
         "a ZIP archive", ("zip",), ZIP, "ZIP", _IN + "archive:extract_archive", ViewerLayout.CONVERTED,
-        match_signature(b"PK\x03\x04", b"PK\x05\x06"),
+        build_signature_detector(b"PK\x03\x04", b"PK\x05\x06"),
     ),
     Format(
         "a protected Office file",
@@ -423,10 +433,10 @@ KNOWN_FORMATS = (
         refusal="password-protected: remove the password in its program and upload it again.",
     ),
     _refuse_format("a OneNote section", "one onetoc2", "export it as Word or PDF"),
-    _refuse_format("a Publisher file", "", "export it as PDF", match_zip_extension("pub")),
+    _refuse_format("a Publisher file", "", "export it as PDF", build_zip_extension_detector("pub")),
     _refuse_format("a Project plan", "mpp", "export it as Excel or PDF"),
-    _refuse_format("a WordPerfect document", "wpd", "save it as Word or PDF", match_signature(b"\xffWPC")),
-    _refuse_format("an Office file of another program", "", "export it as PDF", match_signature(OLE)),
+    _refuse_format("a WordPerfect document", "wpd", "save it as Word or PDF", build_signature_detector(b"\xffWPC")),
+    _refuse_format("an Office file of another program", "", "export it as PDF", build_signature_detector(OLE)),
     Format("a bitmap image", ("bmp",), recognise=lambda content: bool(_BITMAP.match(content.data))),
     _refuse_format(
         "a HEIC or AVIF image", "heic heif avif", "save it as JPEG or PNG",
@@ -434,18 +444,18 @@ KNOWN_FORMATS = (
     ),
     Format(
         "an archive of another kind than ZIP",
-        recognise=match_signature(
+        recognise=build_signature_detector(
             b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
         ),
     ),
     Format("an audio or video file", recognise=lambda content: bool(_RECORDING.match(content.data))),
     Format(
         "a program, a database or a font",
-        recognise=match_signature(
+        recognise=build_signature_detector(
             b"\x7fELF", b"MZ\x90\x00", b"\xca\xfe\xba\xbe", b"SQLite format 3\x00", b"PAR1", b"wOFF", b"wOF2"
         ),
     ),
-    Format("a PostScript file", recognise=match_signature(b"%!PS")),
+    Format("a PostScript file", recognise=build_signature_detector(b"%!PS")),
 )
 # fmt: on
 
@@ -494,7 +504,7 @@ def detect_format(data: bytes, filename: str) -> Format:
 
     Raises: DocumentRejected for an unsupported format, or a wrong extension.
     """
-    content = Content(data, filename)
+    content = FileContent(data, filename)
     if by_content := next((known for known in _formats if known.recognise and known.recognise(content)), None):
         if not by_content.extractor:
             raise _make_rejection(by_content, filename)
@@ -554,7 +564,7 @@ def has_page_extension(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _PAGES
 
 
-def is_page_asset(name: str, *, has_pages: bool) -> bool:
+def is_web_page_asset(name: str, *, has_pages: bool) -> bool:
     """Return whether a file only helps to show web pages, such as a style sheet, font or icon.
 
     If ``has_pages`` is true, all pictures in subfolders such as "images" count as such files too.

@@ -28,8 +28,8 @@ from retrieval import backends
 from retrieval.documents import formats, reading_turns
 from retrieval.documents.extraction.sandboxed import build_sandbox_limits, extract_in_sandbox
 from retrieval.documents.members import delete_missing_member_files, submit_member_files
-from retrieval.documents.reading_turns import ReadingTurn, TurnPostponed
-from retrieval.documents.recognition.pages import find_reason_without_ocr, forget_pages, recognise_pages
+from retrieval.documents.reading_turns import ReadingTurn, ReadingTurnPostponed
+from retrieval.documents.recognition.pages import find_reason_for_missing_ocr, forget_pages, recognise_pages
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import compute_fingerprint
 from retrieval.exceptions import DocumentRejected, ImproperEmbedder
@@ -58,23 +58,23 @@ _WORD = re.compile(r"\w")
 Recognised = tuple[int, float | None]
 
 
-def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
+def extract_document_text(document: Document, turn: ReadingTurn) -> tuple[ExtractedText, list[Recognised]]:
     """Return the text of the document's file, and OCR's confidence for each scanned page.
 
-    Raises: DocumentRejected, TurnPostponed.
+    Raises: DocumentRejected, ReadingTurnPostponed.
     """
     with document.file.open("rb") as file:
         data = file.read()
     limits = ExtractionLimits(max_bytes=settings.DOCUMENT_MAX_BYTES)
-    within = build_sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
-    read = partial(extract_in_sandbox, limits=limits, within=within, still_wanted=turn.may_continue_reading)
+    job_limits = build_sandbox_limits(settings.EXTRACTION_MEMORY_MIB, settings.EXTRACTION_SECONDS, limits, len(data))
+    read = partial(extract_in_sandbox, limits=limits, job_limits=job_limits, still_wanted=turn.may_continue_reading)
     try:
         extracted = read(data, document.source)
         if not extracted.unread_pages:
             return extracted, []
         numbers = extracted.unread_pages
         pages: list[RecognisedPage] = []
-        missing = find_reason_without_ocr()
+        missing = find_reason_for_missing_ocr()
         if not missing:
             turn.take()
             pages = recognise_pages(
@@ -90,7 +90,7 @@ def read_document(document: Document, turn: ReadingTurn) -> tuple[ExtractedText,
             ]
             extracted = read(data, document.source, recognised=read_pages)
     except JobCancelled as error:
-        raise TurnPostponed(f"Document {document.pk} waits for its turn: {error}") from error
+        raise ReadingTurnPostponed(f"Document {document.pk} waits for its turn: {error}") from error
     if not _WORD.search(extracted.text):
         failed = next((f": page {page.number} {page.failure}" for page in pages if page.failure), "")
         reason = f"Here, {missing}." if missing else f"Text recognition (OCR) found none{failed}."
@@ -121,19 +121,21 @@ QUICK_PASSAGES = 64
 Progress = Callable[[int, int], None]
 
 
-def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: bool = False) -> Document | None:
+def ingest_document(
+    document_id: int, progress: Progress | None = None, *, takes_turns: bool = False
+) -> Document | None:
     """Read the document and make its passages searchable; return None if another process has the lease.
 
     Errors are stored in the row, with status FAILED, or PENDING for another attempt. The old passages stay searchable
     until the document is read. A slow document may have to wait if ``takes_turns`` is set.
     """
-    document = _lease(document_id)
+    document = _acquire_document_lease(document_id)
     if document is None:
         return None
     try:
         with heartbeat(document), disk.guard_writes():
-            _process(document, ReadingTurn(document, takes_turns=takes_turns), progress)
-    except TurnPostponed:
+            _process_document(document, ReadingTurn(document, takes_turns=takes_turns), progress)
+    except ReadingTurnPostponed:
         document.hand_back(reading_turns.WAITING, reading_turns.ASKED_AGAIN_AFTER, is_slow=True)
     except LeaseLost as error:
         logger.info("%s", error)
@@ -164,7 +166,7 @@ def ingest(document_id: int, progress: Progress | None = None, *, takes_turns: b
     return document
 
 
-def _lease(document_id: int) -> Document | None:
+def _acquire_document_lease(document_id: int) -> Document | None:
     return acquire_lease(
         Document.unfinished().select_related("collection"),
         document_id,
@@ -175,9 +177,9 @@ def _lease(document_id: int) -> Document | None:
     )
 
 
-def _process(document: Document, turn: ReadingTurn, progress: Progress | None) -> None:
+def _process_document(document: Document, turn: ReadingTurn, progress: Progress | None) -> None:
     embedder_row = active_embedder()
-    extracted, recognised = read_document(document, turn)
+    extracted, recognised = extract_document_text(document, turn)
     if len(extracted.text) > QUICK_CHARACTERS:
         turn.take()
     extracted_title = (extracted.title or document.source.replace("\\", "/").rsplit("/", 1)[-1])[:500]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document
@@ -37,7 +37,7 @@ def submit_member_files(document: Document, members: Sequence[MemberFile]) -> No
         source = build_member_source(document, member.name)
         if held.get(source) == hashlib.sha256(member.data).hexdigest():
             continue
-        with lock_for_change(document.collection_id):
+        with lock_collections_for_change(document.collection_id):
             document.lock()
             # An admin may have changed the metadata, which contain rights, since the document was loaded.
             metadata = Document.objects.values_list("metadata", flat=True).get(pk=document.pk)

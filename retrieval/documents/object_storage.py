@@ -35,11 +35,11 @@ def _translate_errors(name: str) -> Iterator[None]:
 
 
 def _with_translated_errors(method: Callable[..., Any]) -> Any:
-    def ask(self: S3Storage, name: str, *more: Any) -> Any:
+    def call_method(self: S3Storage, name: str, *more: Any) -> Any:
         with _translate_errors(name):
             return method(self, name, *more)
 
-    return ask
+    return call_method
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]

@@ -33,7 +33,7 @@ LEFT_TO_ITS_COMMAND = timedelta(seconds=30)
 _TURNS_LOCK = 7_214_605_330_118_274_901
 
 
-class TurnPostponed(RagsiteError):
+class ReadingTurnPostponed(RagsiteError):
     """An error: too many slow documents are being read. The message is for the log."""
 
 
@@ -55,9 +55,9 @@ class ReadingTurn:
         return elapsed_seconds < settings.QUICK_SECONDS or self._try_to_take()
 
     def take(self) -> None:
-        """Get the permission to read. Raises: TurnPostponed."""
+        """Get the permission to read. Raises: ReadingTurnPostponed."""
         if not self._try_to_take():
-            raise TurnPostponed(f"Document {self._document.pk} waits for its turn.")
+            raise ReadingTurnPostponed(f"Document {self._document.pk} waits for its turn.")
 
     def _try_to_take(self) -> bool:
         self.is_taken = self.is_taken or _take_reading_turn(self._document)

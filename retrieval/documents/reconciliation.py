@@ -96,13 +96,13 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
         yield ProblemKind.LEXEMES, [lexeme for (lexeme,) in cursor.fetchall()]
     if number and kept.weighting != describe_weighting():
         yield ProblemKind.TERM_WEIGHTS, [kept.weighting or "none"]
-    yield ProblemKind.UNFIT_TEXT, find_unfit_documents(collection)
+    yield ProblemKind.UNFIT_TEXT, find_inconsistent_documents(collection)
     with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
     files = with_files.only("pk", "file", "size_bytes")
     yield ProblemKind.MISSING_FILES, [document.pk for document in files if not has_whole_file(document)]
 
 
-def find_unfit_documents(collection: Collection) -> list[int]:
+def find_inconsistent_documents(collection: Collection) -> list[int]:
     """Return the ids of processed documents whose text or passages are missing, or belong to another file version."""
     settled = Document.objects.filter(collection=collection)
     settled = settled.exclude(status__in=[Document.Status.PENDING, Document.Status.PROCESSING]).order_by()
@@ -193,7 +193,7 @@ def repair_inconsistencies(found: Sequence[Inconsistency]) -> None:
         elif one.kind == ProblemKind.TERM_WEIGHTS:
             recompute_term_weights(collection)
         elif one.kind == ProblemKind.UNFIT_TEXT:
-            for pk in find_unfit_documents(collection):
+            for pk in find_inconsistent_documents(collection):
                 _repair_document(pk)
     if any(one.kind == ProblemKind.MISSING_VECTORS for one in found):
         # `find_inconsistencies` has checked that the configured embedder is in use.
@@ -231,7 +231,7 @@ def _repair_document(pk: int) -> None:
     document.save(update_fields=["chunk_count"])
 
 
-def reconcile(*, repair: bool = False) -> list[Inconsistency]:
+def reconcile_index(*, repair: bool = False) -> list[Inconsistency]:
     """Store and return the differences between index and documents. If ``repair`` is set, repair them and check again.
 
     Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.

@@ -22,8 +22,8 @@ from core.job_queue import enqueue_on_commit
 from core.user_types import AnyUser
 from retrieval import backends
 from retrieval.documents import formats
-from retrieval.documents.deletion import forget_files
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.deletion import delete_unused_files
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.reading_turns import LEFT_TO_ITS_COMMAND
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, DocumentText, Embedder, Source
@@ -55,7 +55,7 @@ def compute_fingerprint(document: Document, title: str, embedder: Embedder) -> s
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def is_current(document: Document) -> bool:
+def has_current_index(document: Document) -> bool:
     embedder = Embedder.objects.filter(is_active=True).first()
     if embedder is None:
         return False
@@ -102,7 +102,7 @@ def submit(
     check_row_count(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # A new document has no row to lock.
-    with disk.guard_writes(), _track_new_files() as new_files, lock_for_change(collection.pk):
+    with disk.guard_writes(), _track_new_files() as new_files, lock_collections_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
             _check_origin(document, origin)
@@ -110,7 +110,7 @@ def submit(
             document is not None
             and document.content_hash == content_hash
             and document.status == Document.Status.READY
-            and is_current(document)
+            and has_current_index(document)
             and (origin or parent or not _has_new_description(document, title, url, language, metadata))
         ):
             return Submission(document, changed=False)
@@ -130,7 +130,7 @@ def submit(
         document.metadata = metadata if metadata is not None else document.metadata
         requeue_document(document, enqueue=enqueue)
         document.copy_metadata_to_members()
-        forget_files([previous])
+        delete_unused_files([previous])
     return Submission(document, changed=True)
 
 

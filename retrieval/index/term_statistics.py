@@ -13,7 +13,7 @@ from django.db import connection
 
 from core.read_once import get_or_read
 from core.recent import LruCache
-from retrieval.text.terms import add_identifier_parts
+from retrieval.text.terms import expand_identifiers
 
 WORD = re.compile(r"[^\W_]+")
 WORD_KINDS = ["asciiword", "word", "hword_asciipart", "hword_part"]
@@ -106,7 +106,7 @@ def list_words(text: str) -> list[str]:
 
 def prefetch_terms(texts: Sequence[str], collections: Sequence[int]) -> None:
     """Read the lexemes of the texts, and their document frequencies, into the cache. Raises: DatabaseError."""
-    wanted = dict.fromkeys(each for text in texts for each in (add_identifier_parts(text), *list_words(text)))
+    wanted = dict.fromkeys(each for text in texts for each in (expand_identifiers(text), *list_words(text)))
     found = read_lexemes(list(wanted), list(group_by_configuration(collections)))
     read_frequencies(collections, set().union(*found.values()))
 

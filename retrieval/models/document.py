@@ -16,7 +16,7 @@ from core.users import build_user_key
 from retrieval.models.collection import Collection
 from retrieval.models.left_out import KINDS, explain_left_out_parts, summarise_left_out_parts
 from retrieval.models.narrowing import build_group_restricted_condition, build_readable_condition, build_reader_rights
-from retrieval.models.natural_order import build_sort_key
+from retrieval.models.natural_order import build_natural_sort_key
 from retrieval.models.webhook import Webhook, announce_event
 
 
@@ -137,7 +137,7 @@ class Document(Job):
 
     # If there is no title, the file's name (``source``) is the key.
     sort_key = models.GeneratedField(
-        expression=build_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
+        expression=build_natural_sort_key("title", "source"), output_field=models.TextField(), db_persist=True
     )
 
     objects = DocumentQuerySet.as_manager()

@@ -23,7 +23,7 @@ from retrieval.types import ReaderRights
 MAIL = "mail:"
 
 
-def build_mail_reader_name(address: str) -> str:
+def build_reader_name_from_address(address: str) -> str:
     return MAIL + address.strip().lower()
 
 

@@ -7,14 +7,14 @@ from django.db.models.functions import Coalesce, Lower, NullIf
 _DIGITS = 10
 
 
-def build_sort_key(*fields: str) -> Func:
+def build_natural_sort_key(*fields: str) -> Func:
     """Return an immutable SQL expression that sorts rows by the first non-empty field."""
     name = Coalesce(*(NullIf(F(field), Value("")) for field in fields), Value(""))
-    padded = _replace(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
-    return _replace(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")
+    padded = _replace_pattern(Lower(name), r"(\d+)", "0" * _DIGITS + r"\1")
+    return _replace_pattern(padded, rf"\d*(\d{{{_DIGITS}}})", r"\1")
 
 
-def _replace(text: Func, pattern: str, replacement: str) -> Func:
+def _replace_pattern(text: Func, pattern: str, replacement: str) -> Func:
     return Func(
         text,
         Value(pattern),

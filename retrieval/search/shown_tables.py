@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index.active_embedder import encode_names, encode_query
 from retrieval.models import DocumentText, Table
-from retrieval.tables.answering import describe_condition
+from retrieval.tables.answering import describe_table_condition
 from retrieval.tables.choosing import Nearness, TableChoice, choose_table_part, score_named_words
 from retrieval.tables.filters import write_filter
 from retrieval.tables.grammar import Condition
@@ -104,7 +104,9 @@ def _load_shown_table(choice: TableChoice, known: LoadedTable, table: Table, lan
     columns = tuple(format_column_label(known.columns[column].name) for column in shown)
     sorted_by = format_column_label(known.columns[choice.order].name) if choice.order is not None else ""
     conditions = tuple(
-        describe_condition(each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched]))
+        describe_table_condition(
+            each, known, language, is_part=_is_part_of_cell(each, shown[each.column][: choice.matched])
+        )
         for each in choice.conditions
     )
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):

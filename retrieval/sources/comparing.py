@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from core import deadline
 from core.exceptions import LeaseLost
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_collections_for_change
 from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, SourceItem, SourceRun
@@ -281,7 +281,7 @@ class SourceComparison:
             try:
                 with transaction.atomic():
                     of_source = lock_source_metadata(self._source)
-                    with lock_for_change(self._source.collection_id):
+                    with lock_collections_for_change(self._source.collection_id):
                         self._run.lock()
                         document = self._source.own_documents.select_for_update().filter(source=item.name).first()
                         if document is not None:
@@ -454,7 +454,7 @@ class SourceComparison:
         return [item for item in gone if item.name not in self._documents]
 
     def _remove(self, item: SourceItem) -> None:
-        with lock_for_change(self._source.collection_id):
+        with lock_collections_for_change(self._source.collection_id):
             self._run.lock()
             for document in self._source.own_documents.filter(source=item.name):
                 document.delete()

@@ -35,7 +35,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import find_codec, find_xml_encoding
+from retrieval.text.encodings import find_python_codec, find_xml_encoding
 
 
 def parse_xml(data: bytes) -> etree._Element:
@@ -142,7 +142,7 @@ class Response:
         """The file name in the header Content-Disposition (RFC 6266), without folders; may be empty."""
         said = self.headers.get("content-disposition", "")
         if extended := _EXTENDED_NAME.search(said):
-            name = unquote(extended[2], find_codec(extended[1]) or "utf-8", "replace")
+            name = unquote(extended[2], find_python_codec(extended[1]) or "utf-8", "replace")
         else:
             found = _NAME.search(said)
             name = re.sub(r"\\(.)", r"\1", found[1] or found[2]) if found else ""
@@ -154,7 +154,7 @@ class Response:
     @property
     def text_body(self) -> bytes:
         """The body of the response. Text whose encoding is only in the headers is converted to UTF-8."""
-        codec, head = find_codec(self.charset), self.body[:1024].lower()
+        codec, head = find_python_codec(self.charset), self.body[:1024].lower()
         is_text = self.media_type.startswith("text/") or self.media_type.endswith("+xml")
         is_told = codec == "utf-8" and (b"charset" not in head or b"utf-8" in head)
         if not is_text or not codec or is_told or head.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE)):

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from core.encryption import SecretHolder, SecretUnreadable, decrypt
-from retrieval.documents.drafts.editing import lock_for_change
+from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.formats import is_leftover_file
 from retrieval.models import Source
 from retrieval.sources.item_metadata import remove_imported_readers, update_metadata_of_items
@@ -191,7 +191,7 @@ def save_source(source: Source) -> None:
         )
         if is_new or (before == source.metadata and not has_readers):
             return
-        with lock_for_change(source.collection_id), connection.cursor() as cursor:
+        with lock_collections_for_change(source.collection_id), connection.cursor() as cursor:
             if before != source.metadata:
                 cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
                 update_metadata_of_items(source, before)

@@ -22,7 +22,7 @@ from core.exceptions import RagsiteError
 from core.key_limits import get_limits
 from core.user_types import AnyUser
 from retrieval.documents import formats
-from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_collections_for_change
 from retrieval.documents.submission import check_size, read_upload, requeue_document, submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, PushedItem, Source
@@ -76,7 +76,7 @@ def read_text(text: str, content_type: str) -> tuple[bytes, str]:
     """Return a sent text as the bytes of a file, and the file's extension."""
     data = text.encode()
     if content_type == "text/html":
-        if not formats.is_html(formats.Content(data, "page.html")):
+        if not formats.is_html(formats.FileContent(data, "page.html")):
             data = b"<!doctype html><html><body>%s</body></html>" % data
         data = b"\xef\xbb\xbf" + data
     return data, EXTENSIONS[content_type]
@@ -162,7 +162,7 @@ def _lock_source(source: Source) -> Iterator[dict[str, object]]:
             metadata = rows.values_list("metadata", flat=True).first()
             if metadata is None:
                 raise SourceGone("This does not exist, or is not yours.")
-            with lock_for_change(source.collection_id):
+            with lock_collections_for_change(source.collection_id):
                 yield metadata
     except DocumentRejected as error:
         if reason := find_reason_not_to_add(source.collection):

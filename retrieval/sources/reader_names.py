@@ -11,7 +11,7 @@ from django.core.validators import validate_email
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from retrieval.models.narrowing import MAIL, build_mail_reader_name
+from retrieval.models.narrowing import MAIL, build_reader_name_from_address
 from retrieval.models.source import EVERYBODY
 from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
@@ -95,7 +95,7 @@ class ReaderNameTable:
         for group in readers.groups:
             here = self._here.get(group)
             if here is not None:
-                named.add(build_mail_reader_name(here) if "@" in here else here)
+                named.add(build_reader_name_from_address(here) if "@" in here else here)
             elif group.startswith(MAIL):
                 # The prefix of this group's name would mean a mail address here.
                 self.unmatched.add(group)
@@ -105,7 +105,7 @@ class ReaderNameTable:
             # A user with the same name as a group in the source must not get the group's rights.
             here = self._here.get(user, user)
             if "@" in here:
-                named.add(build_mail_reader_name(here))
+                named.add(build_reader_name_from_address(here))
             else:
                 self.unmatched.add(user)
         return sorted(named)

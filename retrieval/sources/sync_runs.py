@@ -16,7 +16,7 @@ from core.audit_signal import record_event
 from core.exceptions import DiskFull, FilesUnavailable, LeaseLost, RagsiteError
 from core.job_queue import enqueue_on_commit
 from core.jobs import acquire_lease, heartbeat
-from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_for_change
+from retrieval.documents.drafts.editing import find_reason_not_to_add, lock_collections_for_change
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
 from retrieval.sources.comparing import SourceComparison
@@ -178,7 +178,7 @@ def delete_source(source: Source, *, with_documents: bool) -> int:
         lock_source_metadata(source)
         stop_run(source)
         if with_documents:
-            with lock_for_change(source.collection_id):
+            with lock_collections_for_change(source.collection_id):
                 for document in source.own_documents:
                     document.delete()
                     removed += 1

@@ -13,7 +13,7 @@ from django.db.models import Q
 from retrieval.media_types import CSV, JSON_LINES, TSV
 from retrieval.models import Chunk, DocumentText, Table, TableRow
 from retrieval.tables.choosing import Nearness, interpret_question_loosely
-from retrieval.tables.computing import ComputationResult, compute_result, format_number
+from retrieval.tables.computing import ComputationResult, compute_table_result, format_number
 from retrieval.tables.grammar import Condition, QuestionInterpretation, interpret_question
 from retrieval.tables.known_tables import LoadedTable
 from retrieval.tables.matching_rows import uses_every_word
@@ -39,18 +39,18 @@ def answer_from_tables(
     """
     shown: TableResult | None = None
     for table in candidates:
-        reading = interpret_question(question, table)
-        computed = compute_result(reading, table) if reading is not None else None
-        if reading is None or computed is None:
+        interpretation = interpret_question(question, table)
+        computed = compute_table_result(interpretation, table) if interpretation is not None else None
+        if interpretation is None or computed is None:
             if shown is None:
-                reading = interpret_question_loosely(question, table, make_nearness(table))
-                has_part = bool(reading.conditions) or reading.order is not None
-                if has_part and uses_every_word(question, table, reading):
-                    shown = _show_rows(reading, table, language)
+                interpretation = interpret_question_loosely(question, table, make_nearness(table))
+                has_part = bool(interpretation.conditions) or interpretation.order is not None
+                if has_part and uses_every_word(question, table, interpretation):
+                    shown = _build_matching_rows_result(interpretation, table, language)
             continue
         if shown is not None and computed.operation is TableOperation.ROWS:
             continue
-        result = _build_result(reading, computed, table, language)
+        result = _build_table_result(interpretation, computed, table, language)
         if result is not None and result.is_computed:
             return result
         shown = shown or result
@@ -67,35 +67,37 @@ def find_matching_rows(
     table = load_overlapping_table(passage, question)
     if table is None:
         return None
-    reading = interpret_question_loosely(question, table, make_nearness(table))
-    rows = _show_rows(reading, table, language)
-    is_choice = rows is not None and (reading.order is not None or rows.matched * 2 <= table.row_count)
+    interpretation = interpret_question_loosely(question, table, make_nearness(table))
+    rows = _build_matching_rows_result(interpretation, table, language)
+    is_choice = rows is not None and (interpretation.order is not None or rows.matched * 2 <= table.row_count)
     return rows if is_choice else None
 
 
-def _show_rows(reading: QuestionInterpretation, table: LoadedTable, language: str) -> TableResult | None:
-    reading = replace(reading, operation=TableOperation.ROWS)
-    computed = compute_result(reading, table)
-    return _build_result(reading, computed, table, language) if computed is not None else None
+def _build_matching_rows_result(
+    interpretation: QuestionInterpretation, table: LoadedTable, language: str
+) -> TableResult | None:
+    interpretation = replace(interpretation, operation=TableOperation.ROWS)
+    computed = compute_table_result(interpretation, table)
+    return _build_table_result(interpretation, computed, table, language) if computed is not None else None
 
 
 # All columns are shown if there are at most this many columns, or at most this many rows.
 _MOST_COLUMNS, _FEW_ROWS = 8, 5
 
 
-def _build_result(
-    reading: QuestionInterpretation, computed: ComputationResult, known: LoadedTable, language: str
+def _build_table_result(
+    interpretation: QuestionInterpretation, computed: ComputationResult, known: LoadedTable, language: str
 ) -> TableResult | None:
     table = Table.objects.select_related("document").filter(pk=known.pk).first()
     if table is None:
         return None
-    names, targets = _choose_shown_columns(reading, computed, known)
-    columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in reading.conditions)]))
+    names, targets = _choose_shown_columns(interpretation, computed, known)
+    columns = list(dict.fromkeys([*names, *targets, *(condition.column for condition in interpretation.conditions)]))
     rows = _build_rows([row.ordinal for row in computed.rows], columns, known, table)
     is_markup = table.document.media_type not in (CSV, TSV, JSON_LINES)
     answers: tuple[str, ...] = (computed.value,) if computed.value else ()
     if computed.answer is not None:
-        places = [columns.index(column) for column in (computed.answer, *reading.shown)]
+        places = [columns.index(column) for column in (computed.answer, *interpretation.shown)]
         answering = rows[:1] if computed.operation is TableOperation.COMPARE else rows
         texts = [row.cells[place].text.strip() for row in answering for place in places]
         answers = tuple(dict.fromkeys(map(format_cell, texts) if is_markup else texts))
@@ -106,7 +108,9 @@ def _build_result(
         caption=table.caption,
         columns=tuple(known.columns[column].name for column in columns),
         rows=rows,
-        conditions=tuple(describe_condition(condition, known, language) for condition in reading.conditions),
+        conditions=tuple(
+            describe_table_condition(condition, known, language) for condition in interpretation.conditions
+        ),
         matched=computed.matched,
         total=known.data_row_count,
         value=computed.value,
@@ -115,24 +119,24 @@ def _build_result(
         is_markup=is_markup,
         ordinals=tuple(row.ordinal + 1 for row in computed.rows),
         answers=answers,
-        is_value=computed.answer is not None and computed.answer == reading.order,
-        is_ordered=computed.operation is TableOperation.ROWS and reading.order is not None,
-        is_least=reading.is_least,
+        is_value=computed.answer is not None and computed.answer == interpretation.order,
+        is_ordered=computed.operation is TableOperation.ROWS and interpretation.order is not None,
+        is_least=interpretation.is_least,
         asked=tuple(
             columns.index(column)
-            for column in (reading.order, reading.answer, *reading.shown)
+            for column in (interpretation.order, interpretation.answer, *interpretation.shown)
             if column in columns and column not in names
         ),
     )
 
 
 def _choose_shown_columns(
-    reading: QuestionInterpretation, computed: ComputationResult, known: LoadedTable
+    interpretation: QuestionInterpretation, computed: ComputationResult, known: LoadedTable
 ) -> tuple[list[int], list[int]]:
     subject = known.subject_column if known.subject_column is not None else 0
     if computed.operation is TableOperation.ROWS:
-        targets = [reading.order] if reading.order is not None else []
-        targets += [column for column in (reading.answer, *reading.shown) if column is not None]
+        targets = [interpretation.order] if interpretation.order is not None else []
+        targets += [column for column in (interpretation.answer, *interpretation.shown) if column is not None]
         is_small = len(known.columns) <= _MOST_COLUMNS or len(computed.rows) <= _FEW_ROWS
         if not targets or len(computed.rows) == 1:
             targets = list(range(len(known.columns))) if is_small else []
@@ -140,22 +144,24 @@ def _choose_shown_columns(
         return names, [target for target in dict.fromkeys(targets) if target not in names]
     ranks = computed.operation in (TableOperation.MOST, TableOperation.LEAST, TableOperation.COMPARE)
     asked = (
-        reading.order if ranks or computed.operation in (TableOperation.SUM, TableOperation.MEAN) else reading.answer
+        interpretation.order
+        if ranks or computed.operation in (TableOperation.SUM, TableOperation.MEAN)
+        else interpretation.answer
     )
     if ranks or computed.operation is TableOperation.LIST:
-        subject = computed.answer if computed.answer not in (None, reading.order) else subject
+        subject = computed.answer if computed.answer not in (None, interpretation.order) else subject
     spoken = [
         condition.column
-        for condition in reading.conditions
+        for condition in interpretation.conditions
         if condition.operator == "is" and not condition.is_negated and known.has_unique_cells(condition.column)
     ]
     if computed.operation is TableOperation.LOOK_UP and spoken:
         subject = spoken[0]
-    asked_for = [asked, *(reading.shown if computed.operation is TableOperation.LOOK_UP else ())]
+    asked_for = [asked, *(interpretation.shown if computed.operation is TableOperation.LOOK_UP else ())]
     return [subject], [column for column in asked_for if column is not None and column != subject]
 
 
-def describe_condition(condition: Condition, known: LoadedTable, language: str, *, is_part: bool = False) -> str:
+def describe_table_condition(condition: Condition, known: LoadedTable, language: str, *, is_part: bool = False) -> str:
     """Return the condition as text, such as "category = pump", or "category contains pump" if ``is_part`` is true."""
     tables = read_sections("tables")
     words = tables.get(language, tables["en"])

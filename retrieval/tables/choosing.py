@@ -9,8 +9,8 @@ from math import log
 
 from retrieval.tables.grammar import Condition, QuestionInterpretation, interpret_question
 from retrieval.tables.known_tables import DAY, LoadedRow, LoadedTable, is_empty
-from retrieval.tables.lexicon import GRAMMAR_WORDS, Word
-from retrieval.tables.linking import QuestionSpanKind, link_question
+from retrieval.tables.lexicon import GRAMMAR_WORDS, GrammarWord
+from retrieval.tables.linking import QuestionSpanKind, link_question_to_table
 from retrieval.tables.matching_rows import interpret_row_selection
 from retrieval.tables.names import YEAR, make_singular, tokenize
 from retrieval.tables.results import TableOperation
@@ -53,41 +53,41 @@ def choose_table_part(
     ``near_rows`` are the ordinals (from 0) of rows that a search found, best first.
     """
     is_certain = interpret_question(question, table) is not None
-    reading = interpret_question_loosely(question, table, nearness)
-    rows = [row for row in _load_rows(reading, table) if row.is_data_row]
+    interpretation = interpret_question_loosely(question, table, nearness)
+    rows = [row for row in _load_rows(interpretation, table) if row.is_data_row]
     matching = rows
     conditions: list[Condition] = []
-    for condition in reading.conditions:
+    for condition in interpretation.conditions:
         fitting = [row for row in matching if condition.is_met_by(row.values[condition.column])]
         if fitting:
             matching, conditions = fitting, [*conditions, condition]
-    if reading.order is not None and any(
-        _convert_to_number(row.values[reading.order]) is None and not is_empty(row.values[reading.order])
+    if interpretation.order is not None and any(
+        _convert_to_number(row.values[interpretation.order]) is None and not is_empty(row.values[interpretation.order])
         for row in matching
     ):
         # A row without a number may be the highest, so the order would be wrong.
-        reading = replace(reading, order=None)
+        interpretation = replace(interpretation, order=None)
     scores = _score(question, table, near_rows)
-    matching = _sort_rows(matching, scores, reading)
+    matching = _sort_rows_by_measure(matching, scores, interpretation)
     room = WHOLE_ROWS if table.row_count <= WHOLE_ROWS else MOST_ROWS
-    if conditions and reading.order is None and len(matching) <= MOST_FITTING:
+    if conditions and interpretation.order is None and len(matching) <= MOST_FITTING:
         room = max(room, len(matching))
     shown = matching[:room]
-    if reading.order is None and len(shown) == len(matching):
+    if interpretation.order is None and len(shown) == len(matching):
         shown.sort(key=lambda row: row.ordinal)
     if len(shown) < room and not (conditions and is_certain):
         chosen = {row.ordinal for row in matching}
-        others = _sort_rows([row for row in rows if row.ordinal not in chosen], scores, reading)
+        others = _sort_rows_by_measure([row for row in rows if row.ordinal not in chosen], scores, interpretation)
         if len(matching) <= _FEW:
             others.sort(key=lambda row: min(abs(row.ordinal - ordinal) for ordinal in chosen))
         shown += others[: room - len(shown)]
     return TableChoice(
-        _choose_columns(question, reading, table, nearness),
+        _choose_columns(question, interpretation, table, nearness),
         tuple(shown),
         len(matching),
         tuple(conditions),
-        reading.order,
-        reading.is_least or reading.operation is TableOperation.LEAST,
+        interpretation.order,
+        interpretation.is_least or interpretation.operation is TableOperation.LEAST,
     )
 
 
@@ -95,8 +95,8 @@ def score_named_words(question: str, table: LoadedTable) -> float:
     """Return a number that is higher if the question names more of the table's cells, columns and caption."""
     weights = {QuestionSpanKind.VALUE: 1.0, QuestionSpanKind.COLUMN: 1.0}
     weight = 0.0
-    for span in link_question(question, table, partly=True) or []:
-        weight += weights.get(span.kind, 0.5 if span.word is Word.ROWS else 0.0)
+    for span in link_question_to_table(question, table, keeps_unclear_words=True) or []:
+        weight += weights.get(span.kind, 0.5 if span.word is GrammarWord.ROWS else 0.0)
     return weight
 
 
@@ -115,40 +115,46 @@ def interpret_question_loosely(question: str, table: LoadedTable, nearness: Near
 
         return max(columns, key=key)
 
-    reading = interpret_question(question, table)
-    if reading is None or reading.operation is TableOperation.COMPARE:
-        reading = interpret_row_selection(question, table, choose_column) or QuestionInterpretation(TableOperation.ROWS)
-    if reading.order is None and (extreme := _find_superlative(question, table)) is not None:
+    interpretation = interpret_question(question, table)
+    if interpretation is None or interpretation.operation is TableOperation.COMPARE:
+        interpretation = interpret_row_selection(question, table, choose_column) or QuestionInterpretation(
+            TableOperation.ROWS
+        )
+    if interpretation.order is None and (extreme := _find_superlative(question, table)) is not None:
         word, said = extreme
-        if columns := table.rankable_columns if word in (Word.MOST, Word.LEAST) else table.day_columns:
-            reading = replace(reading, order=choose_column(columns, said), is_least=word in (Word.LEAST, Word.EARLIEST))
-    return reading
+        if columns := table.rankable_columns if word in (GrammarWord.MOST, GrammarWord.LEAST) else table.day_columns:
+            interpretation = replace(
+                interpretation,
+                order=choose_column(columns, said),
+                is_least=word in (GrammarWord.LEAST, GrammarWord.EARLIEST),
+            )
+    return interpretation
 
 
-def _find_superlative(question: str, table: LoadedTable) -> tuple[Word, str] | None:
-    spans = link_question(question, table, partly=True) or []
+def _find_superlative(question: str, table: LoadedTable) -> tuple[GrammarWord, str] | None:
+    spans = link_question_to_table(question, table, keeps_unclear_words=True) or []
     for at, span in enumerate(spans):
-        if span.word in (Word.MOST, Word.LEAST, Word.LATEST, Word.EARLIEST):
+        if span.word in (GrammarWord.MOST, GrammarWord.LEAST, GrammarWord.LATEST, GrammarWord.EARLIEST):
             behind = spans[at + 1 : at + 2]
             said = behind[0] if behind and behind[0].kind is QuestionSpanKind.OTHER else span
             return span.word, question[said.start : said.end]
     return None
 
 
-def _load_rows(reading: QuestionInterpretation, table: LoadedTable) -> Iterable[LoadedRow]:
-    columns = {condition.column for condition in reading.conditions}
-    if reading.order is not None:
-        columns.add(reading.order)
+def _load_rows(interpretation: QuestionInterpretation, table: LoadedTable) -> Iterable[LoadedRow]:
+    columns = {condition.column for condition in interpretation.conditions}
+    if interpretation.order is not None:
+        columns.add(interpretation.order)
     return table.read_rows(columns) if columns else table.named_rows
 
 
-def _sort_rows(
-    rows: Sequence[LoadedRow], scores: Mapping[int, float], reading: QuestionInterpretation
+def _sort_rows_by_measure(
+    rows: Sequence[LoadedRow], scores: Mapping[int, float], interpretation: QuestionInterpretation
 ) -> list[LoadedRow]:
-    is_least = reading.is_least or reading.operation is TableOperation.LEAST
+    is_least = interpretation.is_least or interpretation.operation is TableOperation.LEAST
 
     def key(row: LoadedRow) -> tuple[float, float, int]:
-        measure = 0.0 if reading.order is None else _convert_to_number(row.values[reading.order])
+        measure = 0.0 if interpretation.order is None else _convert_to_number(row.values[interpretation.order])
         place = float("inf") if measure is None else measure if is_least else -measure
         return place, -scores.get(row.ordinal, 0.0), row.ordinal
 
@@ -174,9 +180,14 @@ def _score(question: str, table: LoadedTable, near_rows: Sequence[int]) -> dict[
 
 
 def _choose_columns(
-    question: str, reading: QuestionInterpretation, table: LoadedTable, nearness: Nearness
+    question: str, interpretation: QuestionInterpretation, table: LoadedTable, nearness: Nearness
 ) -> tuple[int, ...]:
-    named = [reading.order, reading.answer, *reading.shown, *(each.column for each in reading.conditions)]
+    named = [
+        interpretation.order,
+        interpretation.answer,
+        *interpretation.shown,
+        *(each.column for each in interpretation.conditions),
+    ]
     chosen = list(dict.fromkeys([*table.row_name_columns, *(column for column in named if column is not None)]))
     left = [column for column in range(len(table.columns)) if column not in chosen]
     if len(chosen) + len(left) > MOST_COLUMNS:

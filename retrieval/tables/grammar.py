@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from retrieval.tables.known_tables import LoadedTable, find_years, is_empty, make_cell_keys
-from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, Word
-from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question
+from retrieval.tables.known_tables import LoadedTable, find_years, is_empty, make_cell_lookup_keys
+from retrieval.tables.lexicon import WHEN_COLUMNS, WHERE_COLUMNS, WHO_COLUMNS, YES_OR_NO, GrammarWord
+from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question_to_table
 from retrieval.tables.names import fold_text, make_singular, tokenize
 from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
@@ -20,22 +20,22 @@ from retrieval.text.word_lists import read_words
 # Tables with fewer rows answer look-ups and comparisons, but no counts or rankings.
 FEWEST_ROWS = 5
 COMPARATORS = {
-    Word.ABOVE: ">",
-    Word.BELOW: "<",
-    Word.AT_LEAST: ">=",
-    Word.AT_MOST: "<=",
-    Word.AFTER: ">",
-    Word.BEFORE: "<",
-    Word.SINCE: ">=",
-    Word.UNTIL: "<=",
+    GrammarWord.ABOVE: ">",
+    GrammarWord.BELOW: "<",
+    GrammarWord.AT_LEAST: ">=",
+    GrammarWord.AT_MOST: "<=",
+    GrammarWord.AFTER: ">",
+    GrammarWord.BEFORE: "<",
+    GrammarWord.SINCE: ">=",
+    GrammarWord.UNTIL: "<=",
 }
-OR_BEYOND = {Word.OR_MORE: ">=", Word.OR_LESS: "<="}
-COMPARED = {Word.MORE: ">", Word.LESS: "<"}
-_ASKING = {Word.WHICH, Word.WHO, Word.WHEN, Word.WHERE, Word.HOW, Word.LIST}
+OR_BEYOND = {GrammarWord.OR_MORE: ">=", GrammarWord.OR_LESS: "<="}
+COMPARED = {GrammarWord.MORE: ">", GrammarWord.LESS: "<"}
+_ASKING = {GrammarWord.WHICH, GrammarWord.WHO, GrammarWord.WHEN, GrammarWord.WHERE, GrammarWord.HOW, GrammarWord.LIST}
 # A year after one of these words limits a period ("to 2020"), and is not used as a condition.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
-_EXTREMES = {Word.MOST: TableOperation.MOST, Word.LEAST: TableOperation.LEAST}
+_EXTREMES = {GrammarWord.MOST: TableOperation.MOST, GrammarWord.LEAST: TableOperation.LEAST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,19 @@ class Condition:
             return None if self.is_negated or is_low else False
         if self.operator.startswith("year"):
             years = find_years(value)
-            return _compare(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
+            return _is_comparison_true(float(min(years)), self.operator[4:], self.values) if len(years) == 1 else None
         if self.operator not in ("is", "contains"):
-            return None if isinstance(value, str) else _compare(float(value or 0), self.operator, self.values)
+            return (
+                None if isinstance(value, str) else _is_comparison_true(float(value or 0), self.operator, self.values)
+            )
         if not isinstance(value, str):
             return None
         if self.operator == "contains":
             return any(str(words) in fold_text(value) for words in self.values)
-        return value in self.values or not make_cell_keys(value).isdisjoint(map(str, self.values))
+        return value in self.values or not make_cell_lookup_keys(value).isdisjoint(map(str, self.values))
 
 
-def _compare(number: float, sign: str, values: Sequence[CellValue]) -> bool:
+def _is_comparison_true(number: float, sign: str, values: Sequence[CellValue]) -> bool:
     bounds = [float(value) for value in values if value is not None]
     match sign:
         case "<":
@@ -115,11 +117,11 @@ class QuestionInterpretation:
 
 
 def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
-    return (span.number, span.upper) if span.word is Word.BETWEEN else (span.number,)
+    return (span.number, span.upper) if span.word is GrammarWord.BETWEEN else (span.number,)
 
 
 def interpret_question(question: str, table: LoadedTable) -> QuestionInterpretation | None:
-    spans = link_question(question, table) if table.columns_by_name else None
+    spans = link_question_to_table(question, table) if table.columns_by_name else None
     reading = _Reader(question, spans, table).read() if spans else None
     is_short = table.row_count < FEWEST_ROWS
     if reading is None or (is_short and reading.operation not in (TableOperation.LOOK_UP, TableOperation.COMPARE)):
@@ -144,39 +146,44 @@ class _Reader:
         ]
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
-        is_pair = len(columns) == 2 and self._is_joined(*columns)
-        ignored = {*_ASKING, Word.ROWS, *([Word.AND] if is_pair else [])}
+        is_pair = len(columns) == 2 and self._are_joined_by_and(*columns)
+        ignored = {*_ASKING, GrammarWord.ROWS, *([GrammarWord.AND] if is_pair else [])}
         operations = [word for word in words if word not in ignored]
         asks = [word for word in words if word in _ASKING]
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
-        if is_yes_or_no and Word.OR not in operations:
+        if is_yes_or_no and GrammarWord.OR not in operations:
             return None
-        if set(operations) <= {Word.COUNT} and (compared := self._interpret_comparison(columns, None)) is not None:
+        if (
+            set(operations) <= {GrammarWord.COUNT}
+            and (compared := self._interpret_comparison(columns, None)) is not None
+        ):
             return compared
         match sorted(set(operations), key=lambda word: word.value):
             case []:
                 return self._interpret_look_up(columns, asks, is_single=False)
-            case [Word.ONLY]:
+            case [GrammarWord.ONLY]:
                 return self._interpret_look_up(columns, asks, is_single=True)
-            case [Word.COUNT]:
-                return self._count(columns)
-            case [Word.TIMES]:
+            case [GrammarWord.COUNT]:
+                return self._interpret_count(columns)
+            case [GrammarWord.TIMES]:
                 counts = bool(self.conditions) and not columns
                 return QuestionInterpretation(TableOperation.COUNT, tuple(self.conditions)) if counts else None
-            case [Word.TOTAL_COUNT] | [Word.COUNT, Word.TOTAL]:
-                return self._count(columns, is_total=True)
-            case [Word.COUNT, Word.DISTINCT]:
-                return self._count(columns, is_distinct=True)
-            case [Word.TOTAL] | [Word.MEAN]:
-                return self._aggregate(
-                    columns, TableOperation.SUM if operations[0] is Word.TOTAL else TableOperation.MEAN
+            case [GrammarWord.TOTAL_COUNT] | [GrammarWord.COUNT, GrammarWord.TOTAL]:
+                return self._interpret_count(columns, is_total=True)
+            case [GrammarWord.COUNT, GrammarWord.DISTINCT]:
+                return self._interpret_count(columns, is_distinct=True)
+            case [GrammarWord.TOTAL] | [GrammarWord.MEAN]:
+                return self._interpret_aggregate(
+                    columns, TableOperation.SUM if operations[0] is GrammarWord.TOTAL else TableOperation.MEAN
                 )
-            case [Word.MOST] | [Word.LEAST]:
-                return self._rank(columns, asks, operations[0])
-            case [Word.OR]:
+            case [GrammarWord.MOST] | [GrammarWord.LEAST]:
+                return self._interpret_ranking(columns, asks, operations[0])
+            case [GrammarWord.OR]:
                 return self._interpret_comparison(columns, None)
-            case [Word.MORE, Word.OR] | [Word.LESS, Word.OR]:
-                return self._interpret_comparison(columns, Word.MOST if Word.MORE in operations else Word.LEAST)
+            case [GrammarWord.MORE, GrammarWord.OR] | [GrammarWord.LESS, GrammarWord.OR]:
+                return self._interpret_comparison(
+                    columns, GrammarWord.MOST if GrammarWord.MORE in operations else GrammarWord.LEAST
+                )
         return None
 
     def _read_conditions(self) -> bool:
@@ -192,13 +199,13 @@ class _Reader:
                 return False
         for at, span in enumerate(self.spans):
             if at not in self.used and span.kind is QuestionSpanKind.COLUMN and len(span.columns) == 1:
-                self._read_flag(at)
+                self._add_named_column_condition(at)
         for at in range(1, len(self.spans) - 1):
-            if self._word(at) is Word.AND and {at - 1, at + 1} <= self.used:
+            if self._get_unused_word(at) is GrammarWord.AND and {at - 1, at + 1} <= self.used:
                 self.used.add(at)
         return True
 
-    def _word(self, at: int) -> Word | None:
+    def _get_unused_word(self, at: int) -> GrammarWord | None:
         return self.spans[at].word if 0 <= at < len(self.spans) and at not in self.used else None
 
     def _find_columns_at(self, at: int) -> frozenset[int]:
@@ -218,22 +225,29 @@ class _Reader:
             return False
         (column,) = columns
         self.used.update([at, *(place for place in beside if not self._is_after_question_word(place))])
-        is_negated = self._word(at - 1) is Word.NOT
+        is_negated = self._get_unused_word(at - 1) is GrammarWord.NOT
         if is_negated:
             self.used.add(at - 1)
         self.conditions.append(Condition(column, "is", (span.key,), self._text(at), is_negated))
         return True
 
     def _is_after_question_word(self, at: int) -> bool:
-        return self._word(at - 1) in (Word.WHICH, Word.LIST, Word.ONLY, Word.DISTINCT, Word.COUNT, Word.TOTAL_COUNT)
+        return self._get_unused_word(at - 1) in (
+            GrammarWord.WHICH,
+            GrammarWord.LIST,
+            GrammarWord.ONLY,
+            GrammarWord.DISTINCT,
+            GrammarWord.COUNT,
+            GrammarWord.TOTAL_COUNT,
+        )
 
     def _read_number(self, at: int) -> bool:
         sign, first, last = "=", at, at
-        if self.spans[at].word is Word.BETWEEN:
+        if self.spans[at].word is GrammarWord.BETWEEN:
             sign = "between"
-        elif self._word(at - 1) in COMPARATORS:
+        elif self._get_unused_word(at - 1) in COMPARATORS:
             sign, first = COMPARATORS[self.spans[at - 1].word], at - 1  # type: ignore[index]
-        elif self._word(at + 1) in OR_BEYOND:
+        elif self._get_unused_word(at + 1) in OR_BEYOND:
             sign, last = OR_BEYOND[self.spans[at + 1].word], at + 1  # type: ignore[index]
         place = next((one for one in (last + 1, first - 1) if len(self._find_columns_at(one)) == 1), None)
         if place is None:
@@ -263,17 +277,17 @@ class _Reader:
         if before and before[0].norm in _OPEN:
             return False
         self.used.update([at, *(place for place in beside if not self._is_after_question_word(place))])
-        word, sign = self._word(at - 1), "between" if self.spans[at].word is Word.BETWEEN else "="
+        word, sign = self._get_unused_word(at - 1), "between" if self.spans[at].word is GrammarWord.BETWEEN else "="
         if word in COMPARATORS:
             self.used.add(at - 1)
             sign = COMPARATORS[word]
         self.conditions.append(Condition(column, f"year{sign}", get_bounds(self.spans[at]), self._text(at)))
         return True
 
-    def _read_flag(self, at: int) -> None:
+    def _add_named_column_condition(self, at: int) -> None:
         """Add a condition for a named column: yes ("with nougat") or no; in a column of numbers, 0 ("no alcohol")."""
         (column,) = self.spans[at].columns
-        is_negated = self._word(at - 1) is Word.NOT
+        is_negated = self._get_unused_word(at - 1) is GrammarWord.NOT
         kind = self.table.columns[column].kind
         if kind == "boolean" and not self._is_after_question_word(at):
             self.conditions.append(Condition(column, "=", (0.0 if is_negated else 1.0,)))
@@ -291,10 +305,10 @@ class _Reader:
     def _is_number(self, column: int) -> bool:
         return self.table.columns[column].kind == "number"
 
-    def _asked_column(self, columns: Sequence[int], asks: Sequence[Word]) -> int | None:
+    def _asked_column(self, columns: Sequence[int], asks: Sequence[GrammarWord]) -> int | None:
         if columns:
             return self._get_only_column(columns[0]) if len(columns) == 1 else None
-        wanted = {Word.WHO: WHO_COLUMNS, Word.WHEN: (WHEN_COLUMNS,), Word.WHERE: (WHERE_COLUMNS,)}
+        wanted = {GrammarWord.WHO: WHO_COLUMNS, GrammarWord.WHEN: (WHEN_COLUMNS,), GrammarWord.WHERE: (WHERE_COLUMNS,)}
         for called in next((wanted[word] for word in asks if word in wanted), ()):
             names = [self.table.list_column_words(at)[-1:] for at in range(len(self.table.columns))]
             found = [at for at, last in enumerate(names) if not called.isdisjoint(last)]
@@ -303,12 +317,12 @@ class _Reader:
         return None
 
     def _interpret_look_up(
-        self, columns: Sequence[int], asks: Sequence[Word], *, is_single: bool
+        self, columns: Sequence[int], asks: Sequence[GrammarWord], *, is_single: bool
     ) -> QuestionInterpretation | None:
         if not self.conditions:
             return None
         conditions = tuple(self.conditions)
-        if len(columns) == 2 and self._is_joined(*columns) and not is_single:
+        if len(columns) == 2 and self._are_joined_by_and(*columns) and not is_single:
             first, second = map(self._get_only_column, columns)
             is_clear = {first, second}.isdisjoint(condition.column for condition in conditions)
             return (
@@ -317,36 +331,39 @@ class _Reader:
                 else None
             )
         asked = self._asked_column(columns, asks)
-        if not columns and asks == [Word.LIST] and any(span.word is Word.ROWS for span in self.spans):
+        if not columns and asks == [GrammarWord.LIST] and any(span.word is GrammarWord.ROWS for span in self.spans):
             asked = self.table.subject_column
         if asked is None:
-            is_open = columns or (asks and not self._has_value_after(Word.WHICH))
+            is_open = columns or (asks and not self._has_value_after(GrammarWord.WHICH))
             return None if is_open else QuestionInterpretation(TableOperation.ROWS, conditions)
         if any(condition.column == asked and not condition.is_negated for condition in conditions):
             return None
-        is_plural = Word.LIST in asks or any(self._is_plural(at) for at in columns)
+        is_plural = GrammarWord.LIST in asks or any(self._is_plural(at) for at in columns)
         if is_plural and not is_single:
             return QuestionInterpretation(TableOperation.LIST, conditions, answer=asked)
         return QuestionInterpretation(TableOperation.LOOK_UP, conditions, answer=asked)
 
-    def _is_joined(self, first: int, second: int) -> bool:
-        return second == first + 2 and self.spans[first + 1].word is Word.AND and first + 1 not in self.used
+    def _are_joined_by_and(self, first: int, second: int) -> bool:
+        return second == first + 2 and self.spans[first + 1].word is GrammarWord.AND and first + 1 not in self.used
 
     def _is_plural(self, at: int) -> bool:
         last = tokenize(self._text(at))[-1].norm
         return make_singular(last) != last and last not in self.table.columns[self._get_only_column(at)].name.casefold()
 
-    def _count(
+    def _interpret_count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
     ) -> QuestionInterpretation | None:
-        rows = [at for at, span in enumerate(self.spans) if span.word is Word.ROWS]
+        rows = [at for at, span in enumerate(self.spans) if span.word is GrammarWord.ROWS]
         if (
             not columns
             and not is_distinct
-            and (self._has_value_after(Word.COUNT, Word.TOTAL_COUNT) or (rows and self._follows(rows[0], Word.COUNT)))
+            and (
+                self._has_value_after(GrammarWord.COUNT, GrammarWord.TOTAL_COUNT)
+                or (rows and self._has_word_before(rows[0], GrammarWord.COUNT))
+            )
         ):
             return QuestionInterpretation(TableOperation.COUNT, tuple(self.conditions))
-        if len(columns) != 1 or not self._follows(columns[0], Word.COUNT):
+        if len(columns) != 1 or not self._has_word_before(columns[0], GrammarWord.COUNT):
             return None
         column = self._get_only_column(columns[0])
         conditions = tuple(self.conditions)
@@ -360,7 +377,7 @@ class _Reader:
             return QuestionInterpretation(TableOperation.SUM, conditions, order=column)
         return QuestionInterpretation(TableOperation.LOOK_UP, conditions, answer=column) if conditions else None
 
-    def _has_value_after(self, *words: Word) -> bool:
+    def _has_value_after(self, *words: GrammarWord) -> bool:
         return any(
             before.word in words
             and one.kind is QuestionSpanKind.VALUE
@@ -368,24 +385,26 @@ class _Reader:
             for before, one in pairwise(self.spans)
         )
 
-    def _follows(self, at: int, word: Word) -> bool:
+    def _has_word_before(self, at: int, word: GrammarWord) -> bool:
         before = [span for place, span in enumerate(self.spans) if place < at and place not in self.used]
-        while before and before[-1].word in (Word.TOTAL, Word.DISTINCT):
+        while before and before[-1].word in (GrammarWord.TOTAL, GrammarWord.DISTINCT):
             before.pop()
-        return bool(before) and before[-1].word in (word, Word.TOTAL_COUNT)
+        return bool(before) and before[-1].word in (word, GrammarWord.TOTAL_COUNT)
 
-    def _aggregate(self, columns: Sequence[int], operation: TableOperation) -> QuestionInterpretation | None:
+    def _interpret_aggregate(self, columns: Sequence[int], operation: TableOperation) -> QuestionInterpretation | None:
         if len(columns) != 1:
             return None
         column = self._get_only_column(columns[0])
         if not self._is_number(column) or self.table.is_ordinal_column(column):
             return None
         # "What does salary mean?" does not ask for a mean.
-        if operation is TableOperation.MEAN and not self._follows(columns[0], Word.MEAN):
+        if operation is TableOperation.MEAN and not self._has_word_before(columns[0], GrammarWord.MEAN):
             return None
         return QuestionInterpretation(operation, tuple(self.conditions), order=column)
 
-    def _rank(self, columns: Sequence[int], asks: Sequence[Word], word: Word) -> QuestionInterpretation | None:
+    def _interpret_ranking(
+        self, columns: Sequence[int], asks: Sequence[GrammarWord], word: GrammarWord
+    ) -> QuestionInterpretation | None:
         ranking = [
             at
             for at in columns
@@ -405,15 +424,15 @@ class _Reader:
             return None
         answer = self._asked_column(others, asks)
         if answer is None and not others:
-            if not asks or (set(asks) == {Word.WHICH} and ranking and self.spans[ranking[0]].word is word):
+            if not asks or (set(asks) == {GrammarWord.WHICH} and ranking and self.spans[ranking[0]].word is word):
                 answer = self.table.subject_column  # "The cheapest" asks for the subject.
-            elif set(asks) == {Word.WHICH} and self._text(0).casefold() in _WHAT:
+            elif set(asks) == {GrammarWord.WHICH} and self._text(0).casefold() in _WHAT:
                 answer = order  # The question is like "what is the highest price".
         if answer is None or any(one.column in (answer, order) and not one.is_negated for one in self.conditions):
             return None
         return QuestionInterpretation(_EXTREMES[word], tuple(self.conditions), answer=answer, order=order)
 
-    def _interpret_comparison(self, columns: Sequence[int], word: Word | None) -> QuestionInterpretation | None:
+    def _interpret_comparison(self, columns: Sequence[int], word: GrammarWord | None) -> QuestionInterpretation | None:
         """Interpret a comparison of two rows, as in "who has more gold, Spain or Italy".
 
         The result is None if the question does not compare two rows.
@@ -430,5 +449,5 @@ class _Reader:
         if self.table.is_ordinal_column(order):
             return None
         return QuestionInterpretation(
-            TableOperation.COMPARE, tuple(named), answer=column, order=order, is_least=word is Word.LEAST
+            TableOperation.COMPARE, tuple(named), answer=column, order=order, is_least=word is GrammarWord.LEAST
         )

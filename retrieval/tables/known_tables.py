@@ -19,7 +19,7 @@ from retrieval.tables.names import (
     split_name,
     tokenize,
 )
-from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_nothing
+from retrieval.tables.table_reading import LONGEST_LABEL, CellValue, Column, is_missing_value
 from retrieval.text.word_lists import read_words
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ class LoadedRow:
 
 
 def is_empty(value: CellValue) -> bool:
-    return value is None or (isinstance(value, str) and is_nothing(value))
+    return value is None or (isinstance(value, str) and is_missing_value(value))
 
 
 @functools.lru_cache(maxsize=20_000)
-def make_cell_keys(text: str) -> frozenset[str]:
+def make_cell_lookup_keys(text: str) -> frozenset[str]:
     """Return the normalised texts by which a question can name a cell.
 
     They are the whole text, the text without notes, and, if the cell is a list, each of its items.
@@ -114,7 +114,7 @@ class LoadedTable:
         for row in self.named_rows:
             for at, value in enumerate(row.values):
                 if self.columns[at].kind == "text" and isinstance(value, str) and not is_empty(value):
-                    for key in make_cell_keys(value):
+                    for key in make_cell_lookup_keys(value):
                         found.setdefault(key, set()).add(at)
         return {key: frozenset(columns) for key, columns in found.items()}
 

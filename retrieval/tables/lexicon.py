@@ -12,7 +12,7 @@ from retrieval.tables.names import make_singular
 from retrieval.text.word_lists import join_lists, read_sections
 
 
-class Word(Enum):
+class GrammarWord(Enum):
     COUNT = auto()
     TOTAL_COUNT = auto()
     TOTAL = auto()
@@ -67,16 +67,16 @@ class Concept:
     """
 
     columns: frozenset[str]
-    phrases: Mapping[str, Word | None]
+    phrases: Mapping[str, GrammarWord | None]
 
 
 def _build_concept(languages: Iterable[Mapping[str, str]]) -> Concept:
     columns = ""
-    phrases: dict[str, Word | None] = {}
+    phrases: dict[str, GrammarWord | None] = {}
     for words in languages:
         columns += f" {words['columns']}"
         phrases |= dict.fromkeys(words["degree"].split())
-        for word in (Word.MOST, Word.LEAST, Word.MORE, Word.LESS):
+        for word in (GrammarWord.MOST, GrammarWord.LEAST, GrammarWord.MORE, GrammarWord.LESS):
             phrases |= dict.fromkeys(words.get(word.name.lower(), "").split(), word)
             if words.get("compared"):
                 phrases[f"{word.name.lower()} {words['compared']}"] = word
@@ -120,14 +120,14 @@ SCALES: Mapping[str, float] = {
 }
 
 
-def _build_phrases(words: Mapping[Word, str]) -> dict[tuple[str, ...], Word]:
+def _build_phrases(words: Mapping[GrammarWord, str]) -> dict[tuple[str, ...], GrammarWord]:
     phrases = {tuple(phrase.split()): word for word, row in words.items() for phrase in row.split("|")}
-    extremes = {phrase: word for phrase, word in phrases.items() if word in (Word.MOST, Word.LEAST)}
+    extremes = {phrase: word for phrase, word in phrases.items() if word in (GrammarWord.MOST, GrammarWord.LEAST)}
     return phrases | {(*phrase, noun, "of"): extremes[phrase] for phrase in extremes for noun in ("number", "amount")}
 
 
 _PHRASES = {
-    code: _build_phrases({Word[name.upper()]: row for name, row in words["phrases"].items()})
+    code: _build_phrases({GrammarWord[name.upper()]: row for name, row in words["phrases"].items()})
     for code, words in _TABLES.items()
 }
 _ALONE = {language: {phrase[0] for phrase in known if len(phrase) == 1} for language, known in _PHRASES.items()}
@@ -136,7 +136,7 @@ JOINING = frozenset(join_lists(_TABLES, "joining").split())
 GRAMMAR_WORDS = frozenset().union(*_ALONE.values())
 
 
-def choose_phrases(words: Iterable[str]) -> Mapping[tuple[str, ...], Word]:
+def choose_phrases_by_language(words: Iterable[str]) -> Mapping[tuple[str, ...], GrammarWord]:
     """Return the phrases with a special meaning, in the language that has most of a question's ``words``."""
     found = set(words)
     distinct = {

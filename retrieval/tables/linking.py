@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from retrieval.tables.known_tables import LoadedTable, normalize_column_word
-from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS, JOINING, NUMBERS, SCALES, VERBS, Word, choose_phrases
+from retrieval.tables.lexicon import (
+    CONCEPTS,
+    GRAMMAR_WORDS,
+    JOINING,
+    NUMBERS,
+    SCALES,
+    VERBS,
+    GrammarWord,
+    choose_phrases_by_language,
+)
 from retrieval.tables.names import YEAR, QuestionToken, make_comparison_key, make_singular, tokenize
 from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
 
@@ -44,7 +53,7 @@ class QuestionSpan:
     kind: QuestionSpanKind
     start: int
     end: int
-    word: Word | None = None
+    word: GrammarWord | None = None
     columns: frozenset[int] = frozenset()
     key: str = ""
     number: float = 0.0
@@ -52,13 +61,15 @@ class QuestionSpan:
     upper: float = 0.0
 
 
-def link_question(question: str, table: LoadedTable, *, partly: bool = False) -> Sequence[QuestionSpan] | None:
+def link_question_to_table(
+    question: str, table: LoadedTable, *, keeps_unclear_words: bool = False
+) -> Sequence[QuestionSpan] | None:
     """Return the question's words and phrases with their meanings, in order; None if a meaning is unclear.
 
-    If ``partly`` is true, unclear words are kept, and the result is never None.
+    If ``keeps_unclear_words`` is true, unclear words are kept, and the result is never None.
     """
-    linked = _link(question, table)
-    return linked.spans if partly else linked.whole
+    linked = _link_words_to_table(question, table)
+    return linked.spans if keeps_unclear_words else linked.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +85,25 @@ class _LinkedQuestion:
 
 
 @functools.lru_cache(maxsize=32)
-def _link(question: str, table: LoadedTable) -> _LinkedQuestion:
-    return _Linker(question, _read_words(question), table).link()
+def _link_words_to_table(question: str, table: LoadedTable) -> _LinkedQuestion:
+    return _QuestionLinker(question, _read_words(question), table).link()
 
 
 def _sort_spans(found: Mapping[int, QuestionSpan]) -> Sequence[QuestionSpan]:
-    return tuple(_join_ranges([span for _, span in sorted(found.items()) if span.word is not Word.FILLER]))
+    return tuple(_join_ranges([span for _, span in sorted(found.items()) if span.word is not GrammarWord.FILLER]))
 
 
 def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
     for at in range(len(spans) - 3):
         opening, low, joining, high = spans[at : at + 4]
         kinds = {low.kind, high.kind}
-        if (opening.word, joining.word) == (Word.BETWEEN, Word.AND) and kinds <= {
+        if (opening.word, joining.word) == (GrammarWord.BETWEEN, GrammarWord.AND) and kinds <= {
             QuestionSpanKind.NUMBER,
             QuestionSpanKind.YEAR,
         }:
             kind = QuestionSpanKind.YEAR if kinds == {QuestionSpanKind.YEAR} else QuestionSpanKind.NUMBER
             joined = replace(
-                high, kind=kind, start=opening.start, word=Word.BETWEEN, number=low.number, upper=high.number
+                high, kind=kind, start=opening.start, word=GrammarWord.BETWEEN, number=low.number, upper=high.number
             )
             return [*spans[:at], joined, *_join_ranges(spans[at + 4 :])]
     return spans
@@ -141,14 +152,14 @@ class _WordRun:
     name: tuple[str, ...]
     key: str
     caption: frozenset[str]
-    word: Word | None
+    word: GrammarWord | None
 
 
 @functools.lru_cache(maxsize=8)
 def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_WordRun]]:
     """Return the question's words, and all sequences of at most `_LONGEST_SPAN` of them, longest first."""
     tokens = tokenize(question)
-    phrases = choose_phrases(token.norm for token in tokens)
+    phrases = choose_phrases_by_language(token.norm for token in tokens)
     runs = []
     for length in range(min(_LONGEST_SPAN, len(tokens)), 0, -1):
         for first in range(len(tokens) - length + 1):
@@ -163,7 +174,7 @@ def _read_words(question: str) -> tuple[Sequence[QuestionToken], Sequence[_WordR
                     norms,
                     # In "Name the teams", the first word is a verb.
                     () if norms == ("name",) and first == 0 else _extract_column_words(norms),
-                    _cell_key(question[start:stop], norms),
+                    _make_word_run_key(question[start:stop], norms),
                     frozenset(map(make_singular, norms)) if not all(map(str.isdigit, norms)) else frozenset(),
                     phrases.get(norms),
                 )
@@ -178,14 +189,14 @@ def _extract_column_words(norms: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(normalize_column_word(norm) for norm in norms if norm not in JOINING))
 
 
-def _cell_key(text: str, norms: Sequence[str]) -> str:
-    if all(norm in GRAMMAR_WORDS or norm in NUMBERS for norm in norms):
+def _make_word_run_key(text: str, normalised_words: Sequence[str]) -> str:
+    if all(norm in GRAMMAR_WORDS or norm in NUMBERS for norm in normalised_words):
         return ""
     key = make_comparison_key(text)
-    return "" if len(norms) == 1 and len(key) < 2 else key
+    return "" if len(normalised_words) == 1 and len(key) < 2 else key
 
 
-class _Linker:
+class _QuestionLinker:
     def __init__(
         self, question: str, words: tuple[Sequence[QuestionToken], Sequence[_WordRun]], table: LoadedTable
     ) -> None:
@@ -198,9 +209,9 @@ class _Linker:
         is_clear = True
         taken = [False] * len(self.tokens)
         for run in self.runs:
-            if any(taken[run.first : run.end]) or self._is_cut_at_underscore(run):
+            if any(taken[run.first : run.end]) or self._is_part_of_underscored_name(run):
                 continue
-            meanings = list(self._find_run_meanings(run))
+            meanings = list(self._find_word_run_meanings(run))
             is_clear = is_clear and len(meanings) <= 1
             if meanings:
                 found[run.first] = meanings[-1]
@@ -210,13 +221,13 @@ class _Linker:
         rest = {at: QuestionSpan(QuestionSpanKind.OTHER, self.tokens[at].start, self.tokens[at].end) for at in left}
         return _LinkedQuestion(_sort_spans(found | rest), _sort_spans(found) if is_clear else None)
 
-    def _is_cut_at_underscore(self, run: _WordRun) -> bool:
-        return bool(self._underscore_positions) and (
-            run.start in self._underscore_positions or run.stop in self._underscore_positions
+    def _is_part_of_underscored_name(self, run: _WordRun) -> bool:
+        return bool(self._joining_underscore_positions) and (
+            run.start in self._joining_underscore_positions or run.stop in self._joining_underscore_positions
         )
 
     @functools.cached_property
-    def _underscore_positions(self) -> frozenset[int]:
+    def _joining_underscore_positions(self) -> frozenset[int]:
         if "_" not in self.question:
             return frozenset()
         columns = {make_comparison_key(column.name) for column in self.table.columns}
@@ -226,7 +237,7 @@ class _Linker:
         joints = (joint for name in names for joint in _JOINT.finditer(self.question, *name.span()))
         return frozenset(place for joint in joints for place in joint.span())
 
-    def _find_run_meanings(self, run: _WordRun) -> Iterator[QuestionSpan]:
+    def _find_word_run_meanings(self, run: _WordRun) -> Iterator[QuestionSpan]:
         columns = self.table.columns_by_name.get(run.name, frozenset()) if run.name else frozenset()
         if columns:
             yield QuestionSpan(QuestionSpanKind.COLUMN, run.start, run.stop, columns=columns)
@@ -238,7 +249,7 @@ class _Linker:
         if run.word is not None:
             yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=run.word)
         elif run.caption and run.caption <= self.table.caption_words:
-            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=Word.ROWS)
+            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=GrammarWord.ROWS)
         elif length <= _LONGEST_NUMBER and (number := self._find_number_span(run)) is not None:
             yield number
         elif length <= _LONGEST_CONCEPT and (concept := self._find_concept_span(run)) is not None:

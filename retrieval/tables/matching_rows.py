@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, QuestionInterpretation, get_bounds
 from retrieval.tables.known_tables import LoadedTable, normalize_column_word
-from retrieval.tables.lexicon import Word
-from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question
+from retrieval.tables.lexicon import GrammarWord
+from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question_to_table
 from retrieval.tables.names import keep_letters_and_digits, tokenize
 from retrieval.tables.results import TableOperation
 
@@ -23,11 +23,11 @@ def interpret_row_selection(question: str, table: LoadedTable, choose: Choose) -
 
     ``choose`` picks one of several possible columns.
     """
-    spans = link_question(question, table, partly=True) or []
+    spans = link_question_to_table(question, table, keeps_unclear_words=True) or []
     words = [_find_words(question, span) for span in spans]
     conditions = [
         *_read_values(question, spans),
-        *_read_bounds(question, spans, words, table, choose),
+        *_read_number_bounds(question, spans, words, table, choose),
         *_read_years(question, spans, table),
     ]
     order, is_least = _find_order_column(spans, words, table, choose)
@@ -35,7 +35,7 @@ def interpret_row_selection(question: str, table: LoadedTable, choose: Choose) -
         return None
     taken = {condition.column for condition in conditions} | {order, table.subject_column}
     meant = dict.fromkeys(
-        column for run in _join_word_runs(words) for column in _find_best_columns(run, table, _MOST_MEANT)
+        column for run in _join_neighbouring_words(words) for column in _find_best_columns(run, table, _MOST_MEANT)
     )
     shown = tuple(column for column in meant if column not in taken)
     return QuestionInterpretation(TableOperation.ROWS, tuple(conditions), order=order, is_least=is_least, shown=shown)
@@ -47,7 +47,7 @@ def uses_every_word(question: str, table: LoadedTable, reading: QuestionInterpre
     Words in the name of a column count as used. The result is False if the question names no column,
     bound or order.
     """
-    spans = link_question(question, table, partly=True) or []
+    spans = link_question_to_table(question, table, keeps_unclear_words=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
     if sum(span.kind is QuestionSpanKind.NUMBER for span in spans) > bounds:
         return False
@@ -63,7 +63,7 @@ def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:
     return tuple(normalize_column_word(token.norm) for token in tokenize(question[span.start : span.end]))
 
 
-def _join_word_runs(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+def _join_neighbouring_words(words: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     run: tuple[str, ...] = ()
     for each in [*words, ()]:
         if not each and run:
@@ -83,7 +83,9 @@ def _find_following_columns(
 ) -> list[int]:
     if at + 1 == len(spans) or not words[at + 1]:
         return []
-    return list(spans[at + 1].columns) or _find_best_columns(next(_join_word_runs(words[at + 1 :])), table, _MOST_MEANT)
+    return list(spans[at + 1].columns) or _find_best_columns(
+        next(_join_neighbouring_words(words[at + 1 :])), table, _MOST_MEANT
+    )
 
 
 def _find_columns_before(
@@ -104,19 +106,19 @@ def _read_values(question: str, spans: Sequence[QuestionSpan]) -> Iterator[Condi
     for at, span in enumerate(spans):
         if span.kind is QuestionSpanKind.VALUE and not span.key.isdigit():
             # If several columns contain this value, the leftmost is used, because left columns usually name the row.
-            is_negated = at > 0 and spans[at - 1].word is Word.NOT
+            is_negated = at > 0 and spans[at - 1].word is GrammarWord.NOT
             values.setdefault((min(span.columns), is_negated), []).append(span)
     for (column, is_negated), found in values.items():
         shown = " / ".join(question[span.start : span.end] for span in found)
         yield Condition(column, "is", tuple(span.key for span in found), shown, is_negated)
 
 
-def _read_bounds(
+def _read_number_bounds(
     question: str, spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable, choose: Choose
 ) -> Iterator[Condition]:
     for at, span in enumerate(spans):
         first, last, sign = at, at, ""
-        if span.word is Word.BETWEEN and span.kind is not QuestionSpanKind.WORD:
+        if span.word is GrammarWord.BETWEEN and span.kind is not QuestionSpanKind.WORD:
             sign = "between"
         elif at and spans[at - 1].word in COMPARATORS:
             first, sign = at - 1, COMPARATORS[spans[at - 1].word]  # type: ignore[index]
@@ -129,7 +131,7 @@ def _read_bounds(
         columns = [column for column in beside if table.columns[column].kind == "number"]
         if is_bound and columns:
             yield Condition(choose(columns), sign, get_bounds(span), question[span.start : span.end])
-        elif span.word is Word.NOT and columns:
+        elif span.word is GrammarWord.NOT and columns:
             yield Condition(choose(columns), "=", (0.0,), "0")
 
 
@@ -140,7 +142,7 @@ def _read_years(question: str, spans: Sequence[QuestionSpan], table: LoadedTable
     for at, span in enumerate(spans):
         if span.kind is QuestionSpanKind.YEAR:
             sign = COMPARATORS.get(spans[at - 1].word, "=") if at else "="  # type: ignore[arg-type]
-            sign = "between" if span.word is Word.BETWEEN else sign
+            sign = "between" if span.word is GrammarWord.BETWEEN else sign
             yield Condition(column, f"year{sign}", get_bounds(span), question[span.start : span.end])
 
 
@@ -148,9 +150,9 @@ def _find_order_column(
     spans: Sequence[QuestionSpan], words: Sequence[tuple[str, ...]], table: LoadedTable, choose: Choose
 ) -> tuple[int | None, bool]:
     for at, span in enumerate(spans):
-        if span.word not in (Word.MOST, Word.LEAST):
+        if span.word not in (GrammarWord.MOST, GrammarWord.LEAST):
             continue
         meant = list(span.columns) or _find_following_columns(at, spans, words, table)
         if columns := [column for column in meant if column in table.rankable_columns]:
-            return choose(columns), span.word is Word.LEAST
+            return choose(columns), span.word is GrammarWord.LEAST
     return None, False

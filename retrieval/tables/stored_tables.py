@@ -51,10 +51,10 @@ def replace_tables(document: Document, tables: Sequence[ParsedTable]) -> None:
                 copy.write_row((stored.pk, ordinal, row.start, row.end, values, cells, list(row.labels)))
 
 
-def copy_tables(counterparts: Mapping[int, int]) -> None:
-    """Copy tables between documents: ``counterparts`` maps source ids to target ids. Must run in a transaction."""
-    Table.objects.filter(document__in=counterparts.values()).delete()
-    parameters = {"others": list(counterparts), "own": list(counterparts.values())}
+def copy_document_tables(copy_ids: Mapping[int, int]) -> None:
+    """Copy tables between documents: ``copy_ids`` maps source ids to target ids. Must run in a transaction."""
+    Table.objects.filter(document__in=copy_ids.values()).delete()
+    parameters = {"others": list(copy_ids), "own": list(copy_ids.values())}
     with connection.cursor() as cursor:
         cursor.execute(
             """

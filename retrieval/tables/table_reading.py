@@ -127,7 +127,7 @@ def read_date(text: str) -> str | None:
     return None
 
 
-def is_nothing(text: str) -> bool:
+def is_missing_value(text: str) -> bool:
     return text.strip().casefold() in _NOTHING
 
 
@@ -156,12 +156,12 @@ def infer_column_kind(
     The value of a cell of another kind is None.
     """
     cells = [cell.strip() for cell in cells]
-    sample = [cell for cell in cells[:_SAMPLE] if not is_nothing(cell)]
+    sample = [cell for cell in cells[:_SAMPLE] if not is_missing_value(cell)]
     if len(cells) > 2 and set(cells) == {"0", "1"}:
         return Column(name, "boolean", ""), [cell == "1" for cell in cells]
     if _can_read_most_cells(sample, read_boolean) and all(len(cell) > 1 for cell in sample):
         return Column(name, "boolean", ""), [read_boolean(cell) for cell in cells]
-    decimal_commas = decimal_commas or _groups_thousands(sample)
+    decimal_commas = decimal_commas or _has_dotted_thousands(sample)
     quantities = [read_quantity(cell, decimal_commas=decimal_commas) for cell in sample]
     units = {quantity.unit for quantity in quantities if quantity is not None}
     # Numbers with different units ("20 minutes", "2 hours") cannot be compared.
@@ -169,13 +169,13 @@ def infer_column_kind(
         unit = units.pop()
         read = [read_quantity(cell, decimal_commas=decimal_commas) for cell in cells]
         values = [None if quantity is None or quantity.unit != unit else quantity.value for quantity in read]
-        return Column(name, "number", unit or _find_unit(name)), values
+        return Column(name, "number", unit or _find_unit_in_column_name(name)), values
     if _can_read_most_cells(sample, read_date):
         return Column(name, "date", ""), [read_date(cell) for cell in cells]
     return Column(name, "text", ""), [cell or None for cell in cells]
 
 
-def _find_unit(name: str) -> str:
+def _find_unit_in_column_name(name: str) -> str:
     for symbol, unit in _SYMBOLS.items():
         if symbol in name:
             return unit
@@ -183,7 +183,7 @@ def _find_unit(name: str) -> str:
     return "%" if "%" in name else last[0] if last and last[0] in UNIT_WORDS else ""
 
 
-def _groups_thousands(cells: Sequence[str]) -> bool:
+def _has_dotted_thousands(cells: Sequence[str]) -> bool:
     dotted = [cell for cell in cells if "." in cell]
     return len(dotted) > 1 and all(_DOTTED_AMOUNT.fullmatch(cell.strip()) for cell in dotted)
 
@@ -342,5 +342,7 @@ def _infer_grid(text: str, grid: TableGrid, caption: str) -> ParsedTable:
 
 
 def _make_labels(cells: Iterator[str]) -> tuple[str, ...]:
-    labels = (keep_letters_and_digits(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_nothing(cell))
+    labels = (
+        keep_letters_and_digits(cell) for cell in cells if len(cell) <= LONGEST_LABEL and not is_missing_value(cell)
+    )
     return tuple(dict.fromkeys(label for label in labels if label))

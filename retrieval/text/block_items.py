@@ -11,7 +11,14 @@ from html import unescape
 from itertools import islice, pairwise
 
 from retrieval.text.block import Block, BlockKind
-from retrieval.text.block_lines import BULLET, closes_fence, is_delimiter, opens_fence, read_item, read_lines
+from retrieval.text.block_lines import (
+    BULLET,
+    closes_fence,
+    is_delimiter,
+    opens_fence,
+    read_lines,
+    read_list_item_number,
+)
 from retrieval.text.sentences import strip_range
 
 Span = tuple[int, int]
@@ -27,10 +34,10 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
     """Return the list items, the records, or the table rows except the header; none for other blocks."""
     start, end = _find_body(text, block, origin)
     if block.kind in (BlockKind.LIST, BlockKind.STEPS):
-        starts = list(_find_items(text, start, end))
+        starts = list(_find_item_starts(text, start, end))
         bounds = [*([] if not starts or starts[0] == start else [start]), *starts, end]
     elif block.kind in (BlockKind.TABLE, BlockKind.RECORDS):
-        header = find_header(text, block, origin)
+        header = find_table_header(text, block, origin)
         begin = header[1] - origin if header else start
         rows = _HTML_ROW if text.startswith("<table", start) else _ROW
         bounds = [*(match.start() for match in rows.finditer(text, begin, end)), end]
@@ -40,7 +47,7 @@ def split_items(text: str, block: Block, origin: int = 0) -> list[Span]:
     return [(first + origin, last + origin) for first, last in items if first < last]
 
 
-def find_header(text: str, block: Block, origin: int = 0) -> Span | None:
+def find_table_header(text: str, block: Block, origin: int = 0) -> Span | None:
     """Return the range of a table's header, or None. In Markdown it includes the line of dashes."""
     start, end = _find_body(text, block, origin)
     if block.kind == BlockKind.TABLE and text.startswith("<table", start):
@@ -68,7 +75,7 @@ def _find_body(text: str, block: Block, origin: int) -> Span:
     return begin, max(begin, end)
 
 
-def _find_items(text: str, start: int, end: int) -> Iterator[int]:
+def _find_item_starts(text: str, start: int, end: int) -> Iterator[int]:
     base: int | None = None
     is_numbered = False
     fence = ""
@@ -79,7 +86,7 @@ def _find_items(text: str, start: int, end: int) -> Iterator[int]:
             fence = "" if closes_fence(line.body, fence) else fence
             continue
         fence = opens_fence(line.body)
-        item = read_item(line.body)
+        item = read_list_item_number(line.body)
         if item is None:
             continue
         if base is None:

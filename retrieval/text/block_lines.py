@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from retrieval.text.extracted import find_line_starts
-from retrieval.text.markup import opens_note
+from retrieval.text.markup import opens_mkdocs_block
 from retrieval.text.word_lists import fill_in
 
 _BULLET = re.compile(r"[-*+•‣◦▪●·–](?=\s)|[•‣◦▪●]")
@@ -36,7 +36,7 @@ BULLET = -1
 """All items of a bulleted list have this number."""
 
 
-def read_item(body: str) -> int | None:
+def read_list_item_number(body: str) -> int | None:
     bullet = _BULLET.match(body)
     if bullet:
         return None if is_horizontal_rule(body) else BULLET
@@ -78,7 +78,7 @@ def is_hidden(body: str) -> bool:
 
 
 def opens_admonition(body: str) -> bool:
-    return body.startswith(":::") or opens_note(body)
+    return body.startswith(":::") or opens_mkdocs_block(body)
 
 
 def read_field(body: str) -> str:
@@ -107,7 +107,7 @@ class LineRole(IntEnum):
 
 
 @dataclass(slots=True)
-class Line:
+class MarkdownLine:
     """A line of a Markdown text, at ``text[start:end]``.
 
     ``body`` is its text without indentation and ``>`` signs; ``quoted`` is the number of these signs.
@@ -123,7 +123,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Title:
+class SectionTitle:
     words: str = ""
     start: int = 0
     end: int = 0
@@ -131,8 +131,8 @@ class Title:
 
 def read_lines(
     text: str, headings: Sequence[tuple[int, str]], *, is_start: bool = True
-) -> tuple[list[Line], list[Title]]:
-    """Return the lines of ``text``, and the titles of its sections. ``Line.section`` is the index of a title.
+) -> tuple[list[MarkdownLine], list[SectionTitle]]:
+    """Return the lines of ``text``, and the titles of its sections. ``MarkdownLine.section`` is the index of a title.
 
     The first title is empty, for text before the first heading. Front matter is recognised only if ``text`` is the
     start of a document (``is_start``).
@@ -143,19 +143,21 @@ def read_lines(
     return lines, _mark_headings(lines, headings)
 
 
-def _read_line(text: str, start: int, end: int) -> Line:
+def _read_line(text: str, start: int, end: int) -> MarkdownLine:
     raw = text[start:end]
     quote = _QUOTE.match(raw)
     content = raw[quote.end() :] if quote else raw
     body = content.strip()
     if not body:
-        return Line(start, start, 0, "", 0, LineRole.BLANK)
+        return MarkdownLine(start, start, 0, "", 0, LineRole.BLANK)
     lead = content[: len(content) - len(content.lstrip())]
     indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
-    return Line(start, start + len(raw.rstrip()), indent, body, quote[0].count(">") if quote else 0, LineRole.TEXT)
+    return MarkdownLine(
+        start, start + len(raw.rstrip()), indent, body, quote[0].count(">") if quote else 0, LineRole.TEXT
+    )
 
 
-def _hide_front_matter(lines: list[Line]) -> None:
+def _hide_front_matter(lines: list[MarkdownLine]) -> None:
     mark = lines[0].body
     if mark not in ("---", "+++") or lines[0].indent or len(lines) < 2 or not _FRONT_ENTRY.match(lines[1].body):
         return
@@ -164,19 +166,19 @@ def _hide_front_matter(lines: list[Line]) -> None:
         line.role = LineRole.HIDDEN
 
 
-def _mark_headings(lines: list[Line], headings: Sequence[tuple[int, str]]) -> list[Title]:
+def _mark_headings(lines: list[MarkdownLine], headings: Sequence[tuple[int, str]]) -> list[SectionTitle]:
     starts = [line.start for line in lines]
     first_lines = [bisect_right(starts, start) - 1 for start, _ in headings] + [len(lines)]
-    titles = [Title()]
+    titles = [SectionTitle()]
     for (_, words), (first, after) in zip(headings, pairwise(first_lines), strict=True):
         title_lines = _mark_heading(lines, first, after, words)
-        titles.append(Title(words, title_lines[0].start, title_lines[-1].end) if title_lines else Title())
+        titles.append(SectionTitle(words, title_lines[0].start, title_lines[-1].end) if title_lines else SectionTitle())
         for line in lines[first:after]:
             line.section = len(titles) - 1
     return titles
 
 
-def _mark_heading(lines: list[Line], first: int, after: int, title: str) -> list[Line]:
+def _mark_heading(lines: list[MarkdownLine], first: int, after: int, title: str) -> list[MarkdownLine]:
     after = min(after, first + _MOST_HEADING_LINES)
     at = first
     title_lines = [lines[at]]

@@ -11,9 +11,9 @@ from itertools import islice, pairwise
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_lines import (
     BULLET,
-    Line,
     LineRole,
-    Title,
+    MarkdownLine,
+    SectionTitle,
     closes_fence,
     is_delimiter,
     is_hidden,
@@ -22,8 +22,8 @@ from retrieval.text.block_lines import (
     opens_fence,
     read_field,
     read_first_field,
-    read_item,
     read_lines,
+    read_list_item_number,
 )
 from retrieval.text.sentences import split_sentences, strip_range
 from retrieval.text.word_lists import fill_in
@@ -47,7 +47,7 @@ def find_blocks(text: str, headings: Headings, *, is_code: bool = False) -> list
     title_of = {text.rfind("\n", 0, start) + 1: title for start, title in headings if 0 <= start < len(text)}
     ordered = sorted(title_of.items())
     starts = [start for start, _ in ordered]
-    drafts = _find_code(text, starts) if is_code else _find_block_drafts(text, ordered)
+    drafts = _find_code(text, starts) if is_code else _find_text_blocks(text, ordered)
     blocks = []
     for start, end, kind, lead_in in islice(drafts, MOST_BLOCKS):
         number = bisect_right(starts, start)
@@ -66,7 +66,7 @@ def _find_code(text: str, starts: Sequence[int]) -> Iterator[_Found]:
             yield max(start, text.rfind("\n", start, first) + 1), last, BlockKind.CODE, None
 
 
-def _find_block_drafts(text: str, headings: Headings) -> Iterator[_Found]:
+def _find_text_blocks(text: str, headings: Headings) -> Iterator[_Found]:
     starts = [start for start, _ in headings]
     for begin, end in _cut_text(text, starts):
         stretch = text[begin:end]
@@ -112,7 +112,7 @@ class BlockDraft:
 
 
 class Scanner:
-    def __init__(self, lines: list[Line]) -> None:
+    def __init__(self, lines: list[MarkdownLine]) -> None:
         self._lines = lines
         self._container = 0
         self._last_comment_end = max((at for at, line in enumerate(lines) if "-->" in line.body), default=-1)
@@ -142,12 +142,14 @@ class Scanner:
         if fence := opens_fence(body):
             return self._add_block(BlockKind.CODE, at, self._find_fence_end(at, fence))
         if body.startswith(">>> "):
-            return self._add_block(BlockKind.CODE, at, self._find_end(at, lambda _: True))
+            return self._add_block(BlockKind.CODE, at, self._find_block_end(at, lambda _: True))
         if self._opens_table(at):
-            return self._add_block(BlockKind.TABLE, at, self._find_end(at, lambda end: "|" in self._lines[end].body))
+            return self._add_block(
+                BlockKind.TABLE, at, self._find_block_end(at, lambda end: "|" in self._lines[end].body)
+            )
         if name := read_field(body):
             return self._read_records(at, name)
-        if (item := read_item(body)) is not None:
+        if (item := read_list_item_number(body)) is not None:
             return self._read_list(at, item)
         if self._opens_code(at):
             return self._add_block(BlockKind.CODE, at, self._find_indented_end(at, self._container + _CODE_INDENT))
@@ -173,7 +175,7 @@ class Scanner:
     def _read_records(self, at: int, name: str) -> int:
         names = {name}
         end = at + 1
-        while self._is_text(end, at):
+        while self._is_text_in_section_of(end, at):
             body = self._lines[end].body
             other = read_field(body)
             if not other and read_first_field(body) not in names:
@@ -186,7 +188,7 @@ class Scanner:
     def _read_paragraph(self, at: int) -> int:
         quoted = self._lines[at].quoted
         return self._add_block(
-            BlockKind.PARAGRAPH, at, self._find_end(at, lambda end: not self._begins_block(end, quoted))
+            BlockKind.PARAGRAPH, at, self._find_block_end(at, lambda end: not self._is_block_start(end, quoted))
         )
 
     def _read_list(self, at: int, number: int) -> int:
@@ -205,7 +207,7 @@ class Scanner:
                 below += 1
                 continue
             is_apart = below > end
-            next_number = read_item(line.body)
+            next_number = read_list_item_number(line.body)
             if next_number is not None:
                 is_inner = line.indent >= base + 2
                 is_like = (next_number != BULLET) == is_numbered
@@ -237,13 +239,13 @@ class Scanner:
         self._drafts[-1].is_single = len(item_lines) == 1
         return end
 
-    def _find_end(self, at: int, belongs: Callable[[int], bool]) -> int:
+    def _find_block_end(self, at: int, is_in_block: Callable[[int], bool]) -> int:
         end = at + 1
-        while self._is_text(end, at) and belongs(end):
+        while self._is_text_in_section_of(end, at) and is_in_block(end):
             end += 1
         return end
 
-    def _is_text(self, at: int, above: int) -> bool:
+    def _is_text_in_section_of(self, at: int, above: int) -> bool:
         if at >= len(self._lines):
             return False
         line = self._lines[at]
@@ -298,15 +300,15 @@ class Scanner:
 
     def _opens_table(self, at: int) -> bool:
         body = self._lines[at].body
-        if "|" not in body or not self._is_text(at + 1, at):
+        if "|" not in body or not self._is_text_in_section_of(at + 1, at):
             return False
         return is_delimiter(self._lines[at + 1].body)
 
-    def _begins_block(self, at: int, quoted: int) -> bool:
+    def _is_block_start(self, at: int, quote_depth: int) -> bool:
         line = self._lines[at]
-        if line.quoted > quoted or line.body.startswith(("<!--", ">>> ")) or is_hidden(line.body):
+        if line.quoted > quote_depth or line.body.startswith(("<!--", ">>> ")) or is_hidden(line.body):
             return True
-        if (number := read_item(line.body)) is not None:
+        if (number := read_list_item_number(line.body)) is not None:
             return number <= 1
         return bool(opens_fence(line.body) or opens_admonition(line.body) or self._opens_table(at))
 
@@ -322,8 +324,8 @@ _MOST_BETWEEN_STEPS = 4
 _LONGEST_BETWEEN_STEPS = 1_500
 
 
-def join_blocks(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
-    drafts = _join_titles(text, drafts)
+def join_blocks(text: str, titles: Sequence[SectionTitle], drafts: list[BlockDraft]) -> list[BlockDraft]:
+    drafts = _join_bold_titles_with_text(text, drafts)
     drafts = _join_step_blocks(text, drafts)
     drafts = _attach_lead_ins(text, drafts)
     return _join_questions(text, titles, drafts)
@@ -333,7 +335,7 @@ def _is_bold_line(text: str, draft: BlockDraft) -> bool:
     return draft.kind == BlockKind.PARAGRAPH and _BOLD_LINE.fullmatch(text, draft.start, draft.end) is not None
 
 
-def _join_titles(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
+def _join_bold_titles_with_text(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     joined: list[BlockDraft] = []
     for draft in drafts:
         above = joined[-1] if joined else None
@@ -357,7 +359,7 @@ def _join_step_blocks(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     for draft in drafts:
         above = joined[-1] if joined else None
         is_near = last_steps < len(joined) <= last_steps + 1 + _MOST_BETWEEN_STEPS
-        if is_near and _continues_steps(steps := joined[last_steps], draft):
+        if is_near and _are_steps_continued(steps := joined[last_steps], draft):
             del joined[last_steps + 1 :]
             steps.end = draft.end
             steps.last_number, steps.is_single = draft.last_number, False
@@ -374,7 +376,7 @@ def _join_step_blocks(text: str, drafts: list[BlockDraft]) -> list[BlockDraft]:
     return joined
 
 
-def _continues_steps(steps: BlockDraft, draft: BlockDraft) -> bool:
+def _are_steps_continued(steps: BlockDraft, draft: BlockDraft) -> bool:
     return (
         steps.kind == draft.kind == BlockKind.STEPS
         and draft.first_number > 1
@@ -432,7 +434,7 @@ def _find_lead_in(text: str, paragraph: BlockDraft, kind: BlockKind) -> tuple[in
     return (start, end) if _INTRODUCES.search(sentence) else None
 
 
-def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]) -> list[BlockDraft]:
+def _join_questions(text: str, titles: Sequence[SectionTitle], drafts: list[BlockDraft]) -> list[BlockDraft]:
     joined: list[BlockDraft] = []
     open_question: BlockDraft | None = None
     previous_section = -1
@@ -445,7 +447,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
             continue
         title = titles[draft.section]
         question = _find_question(text, draft)
-        if question is None and open_question is not None and _is_answer(open_question, draft):
+        if question is None and open_question is not None and _is_answer_to_question(open_question, draft):
             open_question.kind = BlockKind.QUESTION
             open_question.end = draft.end
             # The answer to a question in a heading may have several paragraphs.
@@ -470,7 +472,7 @@ def _join_questions(text: str, titles: Sequence[Title], drafts: list[BlockDraft]
     return joined
 
 
-def _is_answer(question: BlockDraft, draft: BlockDraft) -> bool:
+def _is_answer_to_question(question: BlockDraft, draft: BlockDraft) -> bool:
     is_first = question.kind == BlockKind.PARAGRAPH
     return draft.section == question.section and (is_first or draft.end - question.start <= _LONGEST_ANSWER)
 

@@ -80,7 +80,7 @@ OVERLAP = 0.2
 """At most this share of a passage repeats whole sentences from the end of the passage before, in the same section."""
 
 
-def pack_units(units: list[PassageUnit], limit: int) -> Iterator[tuple[int, int]]:
+def pack_units_into_passages(units: list[PassageUnit], limit: int) -> Iterator[tuple[int, int]]:
     """Join neighbouring pieces to passages of similar sizes within ``limit``. Yield their ranges, which may overlap."""
     left = sum(unit.cost for unit in units)
     shared = int(limit * OVERLAP)
@@ -151,10 +151,10 @@ class TextChunk:
 
 
 @dataclass(slots=True)
-class _RegionGroup:
-    """Neighbouring regions (texts between two headings) that are split into passages together.
+class _SectionGroup:
+    """Neighbouring sections (texts between two headings) that are split into passages together.
 
-    If ``leads`` is true, the group is only a heading or short introduction, and is joined with the next region.
+    If ``leads`` is true, the group is only a heading or short introduction, and is joined with the next section.
     """
 
     path: tuple[str, ...]
@@ -165,7 +165,7 @@ class _RegionGroup:
     def cost(self) -> int:
         return sum(unit.cost for unit in self.units)
 
-    def join(self, other: _RegionGroup, path: tuple[str, ...], *, leads: bool) -> None:
+    def append_group(self, other: _SectionGroup, path: tuple[str, ...], *, leads: bool) -> None:
         self.path, self.leads = path, leads
         self.units += other.units
 
@@ -179,17 +179,21 @@ def split_into_chunks(extracted: ExtractedText, count_tokens: CountTokens, budge
     if budget_tokens <= SPECIAL_TOKENS:
         raise ValueError(f"The budget must exceed {SPECIAL_TOKENS} tokens, and is {budget_tokens}.")
     text = extracted.text
-    cost_of = partial(_measure, count_tokens)
-    regions = _find_regions(extracted, cost_of)
-    limits = _Budgets(cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {region.path for region in regions})
+    cost_of = partial(_estimate_token_costs, count_tokens)
+    section_groups = _find_section_groups(extracted, cost_of)
+    limits = _TokenBudgets(
+        cost_of, extracted.title, budget_tokens - SPECIAL_TOKENS, {group.path for group in section_groups}
+    )
     # Rows of tables are cited by their sheet, so rows of two sheets are never joined.
-    groups = _group_regions(regions, limits, joins_small=not extracted.holds_records)
+    groups = _join_section_groups(section_groups, limits, joins_small=not extracted.holds_records)
     if extracted.holds_records:
         groups = _separate_records(groups)
     stretches: list[tuple[int, int, tuple[str, ...]]] = []
     _split_large_units(text, groups, limits, cost_of)
     for group in groups:
-        stretches.extend((start, end, group.path) for start, end in pack_units(group.units, limits[group.path]))
+        stretches.extend(
+            (start, end, group.path) for start, end in pack_units_into_passages(group.units, limits[group.path])
+        )
     stretches = _enforce_limits(text, stretches, limits, cost_of)
     return [TextChunk(start, end, path, extracted.page_at(start), text[start:end]) for start, end, path in stretches]
 
@@ -219,12 +223,12 @@ def hash_content(text: str, heading_path: Sequence[str]) -> str:
     return hashlib.sha256("\x1f".join(fields).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _measure(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
+def _estimate_token_costs(count_tokens: CountTokens, texts: Sequence[str]) -> list[int]:
     tokens = (count for at in range(0, len(texts), _BATCH) for count in count_tokens(texts[at : at + _BATCH]))
     return [max(count, ceil(len(text) / _CHARS_PER_TOKEN), 1) for text, count in zip(texts, tokens, strict=True)]
 
 
-class _Budgets(dict[tuple[str, ...], int]):
+class _TokenBudgets(dict[tuple[str, ...], int]):
     def __init__(self, cost_of: CountTokens, title: str, budget: int, paths: Iterable[tuple[str, ...]]) -> None:
         known_paths = sorted({path[:depth] for path in paths for depth in range(len(path) + 1)})
         costs = cost_of([build_heading_context(title, path) for path in known_paths])
@@ -233,7 +237,7 @@ class _Budgets(dict[tuple[str, ...], int]):
         self.budget = budget
 
 
-def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_RegionGroup]:
+def _find_section_groups(extracted: ExtractedText, cost_of: CountTokens) -> list[_SectionGroup]:
     text, sections = extracted.text, extracted.sections
     paths: list[tuple[int, tuple[str, ...]]] = [(0, ())] if not sections or sections[0].start > 0 else []
     open_sections: list[Section] = []
@@ -244,7 +248,7 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Regio
         paths.append((section.start, tuple(outer.title for outer in open_sections)))
     span_starts = [span.start for span in extracted.protected]
     span_ends = [span.end for span in extracted.protected]
-    regions = []
+    cut_sections = []
     for (start, path), (end, _) in pairwise([*paths, (len(text), ())]):
         if path:
             head = text[start : min(end, start + 1000)]
@@ -252,21 +256,21 @@ def _find_regions(extracted: ExtractedText, cost_of: CountTokens) -> list[_Regio
         else:
             leads = bool(sections) and end - start < 300
         spans = extracted.protected[bisect_right(span_ends, start) : bisect_left(span_starts, end)]
-        regions.append((path, leads, list(_cut_region(text, start, end, path, spans))))
-    costs = iter(cost_of([text[start:end] for _, _, pieces in regions for start, end, _, _ in pieces]))
+        cut_sections.append((path, leads, list(_cut_section(text, start, end, path, spans))))
+    costs = iter(cost_of([text[start:end] for _, _, pieces in cut_sections for start, end, _, _ in pieces]))
     return [
-        _RegionGroup(
+        _SectionGroup(
             path, [PassageUnit(start, end, next(costs), cut, prose) for start, end, cut, prose in pieces], leads
         )
-        for path, leads, pieces in regions
+        for path, leads, pieces in cut_sections
         if pieces
     ]
 
 
-def _cut_region(
+def _cut_section(
     text: str, start: int, stop: int, path: tuple[str, ...], spans: Sequence[Span]
 ) -> Iterator[tuple[int, int, SentenceBreak, bool]]:
-    """Yield each block and sentence of a region: start, end, the break before it, and whether it is prose."""
+    """Yield each block and sentence of a section: start, end, the break before it, and whether it is prose."""
     at = start
     line_end = text.find("\n", start, stop)
     if path and line_end > 0 and _WORDS.findall(text[start:line_end]) == _WORDS.findall(path[-1]):
@@ -294,26 +298,28 @@ def _cut_region(
         yield (*piece, True)
 
 
-def _group_regions(sections: list[_RegionGroup], limits: _Budgets, *, joins_small: bool) -> list[_RegionGroup]:
-    groups: list[_RegionGroup] = []
-    for group in sections:
+def _join_section_groups(
+    section_groups: list[_SectionGroup], limits: _TokenBudgets, *, joins_small: bool
+) -> list[_SectionGroup]:
+    groups: list[_SectionGroup] = []
+    for group in section_groups:
         last = groups[-1] if groups else None
         if last is None:
             groups.append(group)
         elif last.leads and group.path[: len(last.path)] == last.path:
-            last.join(group, group.path, leads=group.leads)
+            last.append_group(group, group.path, leads=group.leads)
         elif (
             joins_small
             and (last.leads or not group.leads)
             and (shared := _find_shared_heading_path(last, group, limits)) is not None
         ):
-            last.join(group, shared, leads=False)
+            last.append_group(group, shared, leads=False)
         else:
             groups.append(group)
     return groups
 
 
-def _separate_records(groups: list[_RegionGroup]) -> list[_RegionGroup]:
+def _separate_records(groups: list[_SectionGroup]) -> list[_SectionGroup]:
     """Return one group for each record, or ``groups`` if the records are too short.
 
     The vector of a passage with ten records is near to none of them, but a tiny record's vector is near to everything.
@@ -321,10 +327,12 @@ def _separate_records(groups: list[_RegionGroup]) -> list[_RegionGroup]:
     units = [unit for group in groups for unit in group.units]
     if sum(unit.cost for unit in units) < SHORTEST_RECORD * len(units):
         return groups
-    return [_RegionGroup(group.path, [unit], leads=False) for group in groups for unit in group.units]
+    return [_SectionGroup(group.path, [unit], leads=False) for group in groups for unit in group.units]
 
 
-def _find_shared_heading_path(last: _RegionGroup, group: _RegionGroup, limits: _Budgets) -> tuple[str, ...] | None:
+def _find_shared_heading_path(
+    last: _SectionGroup, group: _SectionGroup, limits: _TokenBudgets
+) -> tuple[str, ...] | None:
     depth = len(group.path) - 1
     # Only neighbouring sections of one level are joined, or a section with its first subsection.
     if len(last.path) > depth + 1 or depth < 0 or last.path[:depth] != group.path[:depth]:
@@ -336,7 +344,7 @@ def _find_shared_heading_path(last: _RegionGroup, group: _RegionGroup, limits: _
     return shared
 
 
-def _split_large_units(text: str, groups: list[_RegionGroup], limits: _Budgets, cost_of: CountTokens) -> None:
+def _split_large_units(text: str, groups: list[_SectionGroup], limits: _TokenBudgets, cost_of: CountTokens) -> None:
     by_line = True
     while True:
         found = [
@@ -359,7 +367,7 @@ def _split_large_units(text: str, groups: list[_RegionGroup], limits: _Budgets, 
 
 
 def _enforce_limits(
-    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _Budgets, cost_of: CountTokens
+    text: str, stretches: list[tuple[int, int, tuple[str, ...]]], limits: _TokenBudgets, cost_of: CountTokens
 ) -> list[tuple[int, int, tuple[str, ...]]]:
     """Halve passages until none exceeds its limit.
 

@@ -15,7 +15,7 @@ _TOUCHING = re.compile(r"\?==\?(?=[\w*-]+\?[bq]\?)", re.I)
 _IN_HEADER = re.compile(r"""(=\?|\*=\s*"?)([^?'"*\s]{0,100})(?=[?'*])""")
 
 
-def find_codec(label: str) -> str:
+def find_python_codec(label: str) -> str:
     """Return the Python codec for an encoding's label in the WHATWG Encoding Standard; empty if unknown."""
     found = webencodings.lookup(label.encode("ascii", "replace").decode())
     name = found.codec_info.name if found and found.name not in ("replacement", "x-user-defined") else ""
@@ -30,7 +30,7 @@ def find_xml_label(data: bytes) -> str:
 def find_xml_encoding(data: bytes) -> str | None:
     """Return "utf-8" if the XML declares an unknown encoding; None if a parser can use its declaration."""
     label = find_xml_label(data)
-    return "utf-8" if label and not find_codec(label) else None
+    return "utf-8" if label and not find_python_codec(label) else None
 
 
 def replace_unknown_encodings(header: str) -> str:
@@ -41,4 +41,4 @@ def replace_unknown_encodings(header: str) -> str:
     except UnicodeDecodeError:
         header = raw.decode("cp1252", "replace")
     header = _TOUCHING.sub("?= =?", header)
-    return _IN_HEADER.sub(lambda found: found[1] + (find_codec(found[2]) or "unknown-8bit"), header)
+    return _IN_HEADER.sub(lambda found: found[1] + (find_python_codec(found[2]) or "unknown-8bit"), header)

@@ -40,11 +40,11 @@ def strip_title(source: str) -> str:
     title = _ATTRIBUTES.sub("", _CLOSING_HASHES.sub("", title))
     kept: list[str] = []
 
-    def keep(match: re.Match[str]) -> str:
+    def replace_verbatim_part(match: re.Match[str]) -> str:
         kept.append(match[2] or match[3])
         return chr(0xF0000 + len(kept) - 1)
 
-    title = _TAG.sub("", _LINK.sub(r"\1", _VERBATIM.sub(keep, title)))
+    title = _TAG.sub("", _LINK.sub(r"\1", _VERBATIM.sub(replace_verbatim_part, title)))
     for emphasis in _EMPHASIS:
         title = emphasis.sub(r"\2", title)
     title = re.sub(

@@ -35,7 +35,7 @@ class Instruction(NamedTuple):
 
 def find_instructions(text: str) -> list[Instruction]:
     """Return the sentences, list items and lines that instruct a model, in the order of the text."""
-    pieces = list(_split_pieces(text))
+    pieces = list(_split_sentence_pieces(text))
     rules = [find_matching_rule(text[start:end]) for start, end in pieces]
     # An order may be before or after the instruction, so the pieces are searched in both directions.
     for order in (range(1, len(pieces)), range(len(pieces) - 2, -1, -1)):
@@ -59,7 +59,7 @@ def remove_instructions(text: str, replacement: str) -> str:
     return "".join([*kept, text[begin:]])
 
 
-def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
+def _split_sentence_pieces(text: str) -> Iterator[tuple[int, int]]:
     for start, end, _break in split_sentences(text, 0, len(text)):
         for begin in range(start, end, _LONGEST):
             yield begin, min(end, begin + _LONGEST)

@@ -31,7 +31,7 @@ _FENCES = ("```", "~~~")
 _OPENINGS = frozenset("<[{")
 
 
-def opens_note(line: str) -> bool:
+def opens_mkdocs_block(line: str) -> bool:
     """Return whether the line begins a note or tab of MkDocs, whose text is indented."""
     return _NOTE.fullmatch(line) is not None
 

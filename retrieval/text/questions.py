@@ -24,14 +24,16 @@ def normalize_question(question: str) -> str:
 
 
 def have_same_kind_and_codes(one: str, other: str) -> bool:
-    return _find_kind(one) == _find_kind(other) and _find_codes(one) == _find_codes(other)
+    return _find_question_kind(one) == _find_question_kind(other) and _find_words_with_digits(
+        one
+    ) == _find_words_with_digits(other)
 
 
-def _find_kind(question: str) -> str:
+def _find_question_kind(question: str) -> str:
     found = [(match.start(), kind) for kind, words in _KINDS.items() if (match := words.search(question))]
     return min(found, key=lambda pair: pair[0])[1] if found else ""
 
 
-def _find_codes(question: str) -> frozenset[str]:
+def _find_words_with_digits(question: str) -> frozenset[str]:
     words = _WORD.findall(question.casefold())
     return frozenset(word for word in words if any(character.isdigit() for character in word))

@@ -58,7 +58,7 @@ _INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe0e\ufe0f]")
 SYMBOL_TERM = "symbol"
 
 
-def add_identifier_parts(text: str) -> str:
+def expand_identifiers(text: str) -> str:
     """Replace each identifier, code, path and version in ``text`` by one word, followed by its parts.
 
     For example, ``MX-9920-W`` becomes *mx9920w mx 9920 w*.
@@ -69,7 +69,7 @@ def add_identifier_parts(text: str) -> str:
 def make_document_terms(text: str) -> str:
     """Return the words to index. ``ISO 9001`` is also indexed as one word, so that ``ISO9001`` finds it."""
     codes = {"".join(code.split()) for code in _SPACED_CODE.findall(text)}
-    return "\n".join([add_identifier_parts(text), *sorted(code.lower() for code in codes)])
+    return "\n".join([expand_identifiers(text), *sorted(code.lower() for code in codes)])
 
 
 def list_spellings(phrase: str) -> list[str]:
@@ -78,7 +78,7 @@ def list_spellings(phrase: str) -> list[str]:
     The forms of ``MX-9920-W`` are *mx9920w mx 9920 w*, *mx9920w* and *mx 9920 w*.
     """
     ways = [
-        add_identifier_parts(phrase),
+        expand_identifiers(phrase),
         _expand_words(phrase, lambda whole, parts: list(whole or parts)),
         _HYPHEN.sub(" ", _expand_words(phrase, lambda _, parts: list(parts))),
     ]
@@ -113,7 +113,7 @@ _ChooseWords = Callable[[Sequence[str], Sequence[str]], list[str]]
 
 def _expand_words(text: str, choose_words: _ChooseWords) -> str:
     text = _SPECIAL.sub(_spell_out_language_name, spell_out_symbols(text))
-    text = _DIMENSIONS.sub(lambda match: f"{_expand_dimensions(match.group(), choose_words)} ", text)
+    text = _DIMENSIONS.sub(lambda match: f"{_write_dimension_terms(match.group(), choose_words)} ", text)
     text = _MEASURE.sub(r"\1 \2", text)
     text = _JOINED.sub(lambda match: _expand_compound_token(match.group(), choose_words), text)
 
@@ -127,7 +127,7 @@ def spell_out_symbols(text: str) -> str:
     """Return ``text`` in NFC with words for symbols, CJK text as overlapping pairs, and versions without ``v``."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-        text = SYMBOL.sub(_name_symbol, text)
+        text = SYMBOL.sub(_write_symbol_term, text)
         text = _PAIRED.sub(lambda run: f" {' '.join(split_into_character_pairs(run.group()))} ", text)
     return _VERSION.sub("", text)
 
@@ -136,13 +136,13 @@ def split_into_character_pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
-def _name_symbol(match: re.Match[str]) -> str:
+def _write_symbol_term(match: re.Match[str]) -> str:
     symbol = match.group()
     return " " if symbol in _BULLETS else f" {SYMBOL_TERM}{ord(symbol):x} "
 
 
-def _expand_dimensions(measures: str, choose_words: _ChooseWords) -> str:
-    parts = [part.strip().lower() for part in re.split("[xX×]", measures)]
+def _write_dimension_terms(dimensions: str, choose_words: _ChooseWords) -> str:
+    parts = [part.strip().lower() for part in re.split("[xX×]", dimensions)]
     return " ".join(choose_words([re.sub("[.,]", "", "x".join(parts))], parts))
 
 

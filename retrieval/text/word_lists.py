@@ -35,7 +35,7 @@ class ImproperWordList(ValueError):
 
 
 @functools.cache
-def read_files() -> dict[str, dict[str, Any]]:
+def read_word_list_files() -> dict[str, dict[str, Any]]:
     """Return the content of each file by its name, in alphabetical order. Raises: ImproperWordList."""
     files = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
     for code, sections in files.items():
@@ -55,7 +55,7 @@ def find_unknown_keys(sections: Mapping[str, Any], known: Mapping[str, Any]) -> 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
     """Return the section ``name`` of each file that has it, by the file's name, in alphabetical order."""
-    return {code: sections[name] for code, sections in read_files().items() if name in sections}
+    return {code: sections[name] for code, sections in read_word_list_files().items() if name in sections}
 
 
 def join_lists(sections: dict[str, Any], name: str) -> str:

@@ -83,7 +83,7 @@ class _Marks:
     def find_covering(self, start: int, end: int) -> Numbers:
         return tuple(n for n, mark in enumerate(self._marks) if mark.start < end and start < mark.end)
 
-    def opening(self, number: int) -> Token:
+    def build_opening_token(self, number: int) -> Token:
         mark = self._marks[number]
         token = Token("range_open", "mark", 1)
         if mark.id and number not in self._opened:
@@ -182,40 +182,40 @@ def _parse_inlines(state: StateCore) -> None:
         if not origins:
             continue
         if token.type == "inline":
-            token.children = list(_mark_children(token, origins, marks))
+            token.children = list(_mark_ranges_in_children(token, origins, marks))
         else:
             _mark_code(token, origins, marks)
 
 
-def _mark_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iterator[Token]:
+def _mark_ranges_in_children(inline: Token, origins: Sequence[int], marks: _Marks) -> Iterator[Token]:
     opened: Numbers = ()
 
-    def switch_open_ranges(numbers: Numbers) -> Iterator[Token]:
+    def close_and_open_ranges(numbers: Numbers) -> Iterator[Token]:
         nonlocal opened
         if numbers != opened:
             yield from (Token("range_close", "mark", -1) for _number in opened)
-            yield from (marks.opening(number) for number in numbers)
+            yield from (marks.build_opening_token(number) for number in numbers)
             opened = numbers
 
     for token, start, end in _find_children(inline.content, inline.children or []):
-        runs = [] if token.nesting else list(_cut_into_pieces(origins[start : end + 1], marks))
+        runs = [] if token.nesting else list(_split_by_covering_ranges(origins[start : end + 1], marks))
         if token.type == "text" and len(runs) > 1:
             done = 0
             for length, numbers in runs:
-                yield from switch_open_ranges(numbers)
+                yield from close_and_open_ranges(numbers)
                 yield token.copy(content=token.content[done : done + length])
                 done += length
             continue
         if token.type == "code_inline" and len(runs) > 1:
-            yield from switch_open_ranges(())
+            yield from close_and_open_ranges(())
             _mark_code(token, origins[start : end + 1], marks)
         elif runs or token.nesting or token.type == "text":
-            yield from switch_open_ranges(tuple(sorted({n for _, numbers in runs for n in numbers})))
+            yield from close_and_open_ranges(tuple(sorted({n for _, numbers in runs for n in numbers})))
         yield token
-    yield from switch_open_ranges(())
+    yield from close_and_open_ranges(())
 
 
-def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
+def _split_by_covering_ranges(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[int, Numbers]]:
     covered = (marks.find_covering(start, max(start + 1, end)) for start, end in pairwise(origins))
     for numbers, run in groupby(covered):
         yield sum(1 for _ in run), numbers
@@ -223,8 +223,8 @@ def _cut_into_pieces(origins: Sequence[int], marks: _Marks) -> Iterator[tuple[in
 
 def _mark_code(token: Token, origins: Sequence[int], marks: _Marks) -> None:
     html, done = [], 0
-    for length, numbers in _cut_into_pieces(origins[: len(token.content.rstrip("\n")) + 1], marks):
-        opening = "".join(RendererHTML.renderToken(_TAGS, [marks.opening(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
+    for length, numbers in _split_by_covering_ranges(origins[: len(token.content.rstrip("\n")) + 1], marks):
+        opening = "".join(RendererHTML.renderToken(_TAGS, [marks.build_opening_token(n)], 0, {}, {}) for n in numbers)  # type: ignore[arg-type]
         html.append(f"{opening}{escapeHtml(token.content[done : done + length])}{'</mark>' * len(numbers)}")
         done += length
     token.meta[_MARKS] = "".join([*html, escapeHtml(token.content[done:])])

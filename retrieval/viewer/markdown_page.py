@@ -104,9 +104,9 @@ def render_document(
     """
     front = HtmlWriter(text, passage)
     if body_start:
-        front.html('<pre class="front-matter" tabindex="0"><code>')
-        front.words(0, body_start)
-        front.html("</code></pre>\n")
+        front.write_html('<pre class="front-matter" tabindex="0"><code>')
+        front.write_words(0, body_start)
+        front.write_html("</code></pre>\n")
     body = text[body_start:]
     marks = []
     if passage and passage[1] > body_start:
@@ -118,7 +118,7 @@ def render_document(
     starts = find_line_starts(body)
     sections = _add_heading_anchors(tokens, starts, body_start)
     _resolve_links(tokens, source, sections, hrefs)
-    parts = front.parts
+    parts = front.html_parts
     for group in _group_tokens(tokens, starts, {start - body_start for start in page_starts}):
         parts.append(_MARKDOWN.renderer.render(group, _MARKDOWN.options, env))
     return parts

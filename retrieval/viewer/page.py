@@ -26,7 +26,7 @@ from retrieval.text.sentences import strip_range
 from retrieval.viewer import markdown_page, pdf_pages, plain_text
 from retrieval.viewer.passage_borders import PassageBorders
 from retrieval.viewer.pdf_drawing import find_boxes
-from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text
+from retrieval.viewer.plain_text import Heading, HtmlWriter, write_text_as_html
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def build_viewer_context(
             if view not in (ViewerLayout.CODE, ViewerLayout.RECORDS, ViewerLayout.TABLES)
             else "has-borders is-tabular"
         )
-        context = {**context, "parts": writer.parts, "look": look, "is_code": False}
+        context = {**context, "parts": writer.html_parts, "look": look, "is_code": False}
     elif view in (ViewerLayout.MARKDOWN, ViewerLayout.CONVERTED, ViewerLayout.SLIDES):
         wants_text = query.get("view") == "text"
         context = {**context, **_build_markdown_context(document, served, passage, view, wants_text=wants_text)}
@@ -147,8 +147,8 @@ def build_viewer_context(
         ):
             context["look"] = "is-rendered has-tables"
         else:
-            write_text(writer, served.pages, sections, page_label=_("Page {}"))
-        context["parts"] = writer.parts
+            write_text_as_html(writer, served.pages, sections, page_label=_("Page {}"))
+        context["parts"] = writer.html_parts
     context["parts"] = [mark_safe(part) for part in context["parts"]]  # noqa: S308
     return context
 
@@ -160,14 +160,14 @@ class PassageSurroundings:
     is_cut_after: bool
 
 
-def cut_around_passage(parts: Sequence[str]) -> PassageSurroundings:
+def select_parts_around_passage(parts: Sequence[str]) -> PassageSurroundings:
     """Return the part with the passage, and the parts before and after it; without a passage, the first two parts."""
     at = next((number for number, part in enumerate(parts) if 'id="passage"' in part), 0)
     first, last = max(at - 1, 0), at + 2
     return PassageSurroundings(parts[first:last], first > 0, last < len(parts))
 
 
-def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> list[Heading]:
+def _build_outline(sections: list[Heading], passage: tuple[int, int] | None) -> list[Heading]:
     if not sections:
         return []
     for deepest in range(max(section.level for section in sections), 0, -1):
@@ -175,13 +175,13 @@ def _build_outline(sections: list[Heading], marked: tuple[int, int] | None) -> l
         if len(shown) <= _OUTLINE_ENTRIES:
             break
     shown = shown[:_OUTLINE_ENTRIES]
-    above = find_sections_above(shown, marked[0]) if marked else []
+    above = find_sections_above(shown, passage[0]) if passage else []
     current = above[-1].start if above else None
     top = min((section.level for section in shown), default=1)
     return [replace(s, level=s.level - top + 1, is_current=s.start == current) for s in shown]
 
 
-def _build_query(passage: tuple[int, int] | None, **more: object) -> str:
+def _build_url_query(passage: tuple[int, int] | None, **more: object) -> str:
     places = {"start": passage[0], "end": passage[1]} if passage else {}
     return "?" + urlencode({**places, **more})
 
@@ -192,8 +192,8 @@ def _build_markdown_context(
     text, pages = served.text, served.pages if view is ViewerLayout.SLIDES else []
     jump = "#passage" if passage else ""
     context: MarkdownContext = {
-        "rendered_href": _build_query(passage) + jump,
-        "text_href": _build_query(passage, view="text") + jump,
+        "rendered_href": _build_url_query(passage) + jump,
+        "text_href": _build_url_query(passage, view="text") + jump,
     }
     if wants_text:
         return context
@@ -242,21 +242,21 @@ def write_tables(
     asked = _read_number(query.get("table"))
     at = 0
     for table in tables:
-        _write_between(writer, pages, sections, at, table.start)
+        _write_text_range(writer, pages, sections, at, table.start)
         _write_table(writer, table, query if table.ordinal == asked else {}, limit)
-        writer.begin_part()
+        writer.begin_html_part()
         at = table.end
     if tables:
-        _write_between(writer, pages, sections, at, len(writer.text))
+        _write_text_range(writer, pages, sections, at, len(writer.text))
     return bool(tables)
 
 
-def _write_between(
+def _write_text_range(
     writer: HtmlWriter, pages: Sequence[Sequence[int]], sections: Sequence[Heading], start: int, end: int
 ) -> None:
     start, end = strip_range(writer.text, start, end)
     if start < end:
-        write_text(writer, pages, sections, (start, end), _("Page {}"))
+        write_text_as_html(writer, pages, sections, (start, end), _("Page {}"))
 
 
 def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], limit: int) -> None:
@@ -269,40 +269,40 @@ def _write_table(writer: HtmlWriter, table: Table, query: Mapping[str, str], lim
     last = first + len(rows)
     is_paged = len(rows) < table.row_count
     label = escape(_("Table"))
-    writer.html(
+    writer.write_html(
         f'<div class="table-scroll" role="group" tabindex="0" aria-label="{label}" id="table-{table.pk}">'
         f"<table{' data-paged' if is_paged else ''}><thead><tr>"
     )
     for name, kind, _unit in table.columns:
-        writer.html(f'<th scope="col"{_format_alignment(kind == "number")}>{escape(name)}</th>')
-    writer.html("</tr></thead><tbody>")
+        writer.write_html(f'<th scope="col"{_format_alignment_attribute(kind == "number")}>{escape(name)}</th>')
+    writer.write_html("</tr></thead><tbody>")
     for row in rows:
         _write_row(writer, row)
-    writer.html("</tbody></table></div>")
+    writer.write_html("</tbody></table></div>")
     if is_paged:
         passage = writer.passage if any(writer.passage) else None
 
         def build_pager_address(page_index: int) -> str:
-            return f"{_build_query(passage, table=table.ordinal, rows=page_index + 1)}#table-{table.pk}"
+            return f"{_build_url_query(passage, table=table.ordinal, rows=page_index + 1)}#table-{table.pk}"
 
         context: dict[str, object] = {"first": first + 1, "last": last, "total": table.row_count}
         context["previous"] = build_pager_address(first // limit - 1) if first else ""
         context["next"] = build_pager_address(first // limit + 1) if last < table.row_count else ""
-        writer.html(render_to_string("retrieval/_table_pages.html", context))
+        writer.write_html(render_to_string("retrieval/_table_pages.html", context))
 
 
 def _write_row(writer: HtmlWriter, row: TableRow) -> None:
-    writer.html("<tr>")
+    writer.write_html("<tr>")
     for (start, end), value in zip(row.cells, row.values, strict=True):
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         key = "" if value is None or value == writer.text[start:end] else f' data-value="{escape(str(value))}"'
-        writer.html(f"<td{_format_alignment(is_number)}{key}>")
-        writer.words(start, end)
-        writer.html("</td>")
-    writer.html("</tr>\n")
+        writer.write_html(f"<td{_format_alignment_attribute(is_number)}{key}>")
+        writer.write_words(start, end)
+        writer.write_html("</td>")
+    writer.write_html("</tr>\n")
 
 
-def _format_alignment(is_number: bool) -> str:
+def _format_alignment_attribute(is_number: bool) -> str:
     return ' class="align-right"' if is_number else ""
 
 
@@ -331,7 +331,7 @@ def _build_printed_context(
     words = served.text[first : max(first, last)]
     try:
         before = served.text[start:first]
-        layout = _measure_printed_page(document, served, number, words, before)
+        layout = _measure_page_layout(document, served, number, words, before)
     except pdf_pages.TooManyDrawings:
         return printed | {
             "problem": _("Many pages are being drawn. Reload this page in a moment to see it as printed.")
@@ -352,7 +352,7 @@ def _build_printed_context(
     }
 
 
-def _measure_printed_page(
+def _measure_page_layout(
     document: Document, served: DocumentText, number: int, words: str, before: str
 ) -> pdf_pages.PageLayout:
     source = find_document_file(document)
@@ -383,7 +383,7 @@ def _describe_text_recognition(served: DocumentText, number: int) -> Recognition
 
 
 def _build_page_address(pages: Iterable[int], number: int, passage: tuple[int, int] | None) -> str:
-    return f"{_build_query(passage, page=number)}#page-{number}" if number in pages else ""
+    return f"{_build_url_query(passage, page=number)}#page-{number}" if number in pages else ""
 
 
 def find_document_file(document: Document) -> pdf_pages.Source:

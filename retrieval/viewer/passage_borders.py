@@ -61,30 +61,30 @@ class PassageBorders:
             for border in ends.get(start, ()):
                 within.remove(border.number)
                 label = escape(_("End of passage {}").format(border.number))
-                writer.html(f'<p class="border-end">{label}</p>')
+                writer.write_html(f'<p class="border-end">{label}</p>')
             if start in page_at:
                 label = escape(_("Page {}").format(page_at[start]))
-                writer.html(f'<div class="page-break" id="page-{page_at[start]}">{label}</div>')
+                writer.write_html(f'<div class="page-break" id="page-{page_at[start]}">{label}</div>')
             if not within and start in starts:
-                writer.begin_part(1)
+                writer.begin_html_part(1)
             for border in starts.get(start, ()):
                 within.append(border.number)
-                writer.html(render_to_string("retrieval/_passage_border.html", {"border": border}).strip())
+                writer.write_html(render_to_string("retrieval/_passage_border.html", {"border": border}).strip())
             if start in anchors:
-                writer.html(f'<span id="{anchors[start]}"></span>')
+                writer.write_html(f'<span id="{anchors[start]}"></span>')
             _write_passage_words(writer, start, end, within)
 
 
-def _write_passage_words(writer: HtmlWriter, start: int, end: int, within: Sequence[int]) -> None:
+def _write_passage_words(writer: HtmlWriter, start: int, end: int, passage_numbers: Sequence[int]) -> None:
     if start == end:
         return
-    if len(within) < 2:
-        writer.words(start, end)
+    if len(passage_numbers) < 2:
+        writer.write_words(start, end)
         return
-    label = escape(_("In passages {}").format(", ".join(map(str, within))))
-    writer.html(f'<span class="overlap" title="{label}"><span class="visually-hidden">{label}: </span>')
-    writer.words(start, end)
-    writer.html("</span>")
+    label = escape(_("In passages {}").format(", ".join(map(str, passage_numbers))))
+    writer.write_html(f'<span class="overlap" title="{label}"><span class="visually-hidden">{label}: </span>')
+    writer.write_words(start, end)
+    writer.write_html("</span>")
 
 
 def find_borders(document: Document, user: AnyUser) -> PassageBorders | None:

@@ -62,11 +62,13 @@ def _encode_picture(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def measure_picture(file: BinaryIO, number: int, words: str, expected: int) -> tuple[dict[str, object], bytes]:
+def measure_page_picture(
+    file: BinaryIO, number: int, words: str, letters_before: int
+) -> tuple[dict[str, object], bytes]:
     """Return the picture's size in pixels, and the boxes around ``words``. Raises: CannotDraw.
 
-    If the page contains the words several times, ``expected`` decides which of them are meant. It is roughly the number
-    of letters and digits before the words.
+    If the page contains the words several times, ``letters_before`` decides which of them are meant. It is roughly the
+    number of letters and digits before the words.
     """
     boxes: list[FoundBox] = []
     if not _is_pdf(file):
@@ -80,7 +82,7 @@ def measure_picture(file: BinaryIO, number: int, words: str, expected: int) -> t
             printed = read_page(page)
             added.read_annotations(page, printed)
             printed.lines = replace_by_tables(printed.lines, find_ruled_lines(page, printed))
-            boxes = find_boxes(printed, words, expected)
+            boxes = find_boxes(printed, words, letters_before)
         return {"width": width, "height": height, "boxes": boxes}, b""
 
 
@@ -108,9 +110,9 @@ def _compute_scaled_size(width: float, height: float) -> tuple[int, int, float]:
     return max(1, round(width * scale)), max(1, round(height * scale)), scale
 
 
-def find_boxes(page: PrintedPage, words: str, expected: int) -> list[FoundBox]:
+def find_boxes(page: PrintedPage, words: str, letters_before: int) -> list[FoundBox]:
     page.lines = order_lines(page.lines, page.height)
-    first, last = find_words("".join(line.text for line in page.lines), words, expected) or (0, 0)
+    first, last = find_word_range("".join(line.text for line in page.lines), words, letters_before) or (0, 0)
     start = 0
     found = []
     for line in page.lines:
@@ -127,22 +129,22 @@ def _scale_box(box: Box, page: PrintedPage) -> FoundBox:
     return x, y, max(1, round(right * UNITS / width) - x), max(1, round(bottom * UNITS / height) - y)
 
 
-def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tuple[int, int] | None:
+def find_word_range(characters: Sequence[str], words: str, letters_before: int = 0) -> tuple[int, int] | None:
     """Return start and end of ``words`` in ``characters``; None if they are not there.
 
     Only letters and digits are compared.
     """
-    letters = keep_letters(words)
+    letters = extract_letters_and_digits(words)
     page: list[str] = []
     origins: list[int] = []
     for index, character in enumerate(characters):
-        for letter in keep_letters(character):
+        for letter in extract_letters_and_digits(character):
             page.append(letter)
             origins.append(index)
     text = "".join(page)
     best = None
     at = text.find(letters) if letters else -1
-    while at >= 0 and (best is None or abs(at - expected) < abs(best - expected)):
+    while at >= 0 and (best is None or abs(at - letters_before) < abs(best - letters_before)):
         best = at
         at = text.find(letters, at + 1)
     if best is None:
@@ -150,7 +152,7 @@ def find_words(characters: Sequence[str], words: str, expected: int = 0) -> tupl
     return origins[best], origins[best + len(letters) - 1] + 1
 
 
-def keep_letters(text: str) -> str:
+def extract_letters_and_digits(text: str) -> str:
     return "".join(
         part for character in text for part in unicodedata.normalize("NFKD", character).casefold() if part.isalnum()
     )

@@ -56,13 +56,13 @@ class PageLayout:
 class DrawingArguments(TypedDict):
     """The arguments of a function in `pdf_drawing`.
 
-    ``number`` is the page. ``words`` and ``expected`` say which words are marked: see
-    :func:`pdf_drawing.measure_picture`.
+    ``number`` is the page. ``words`` and ``letters_before`` say which words are marked: see
+    :func:`pdf_drawing.measure_page_picture`.
     """
 
     number: int
     words: NotRequired[str]
-    expected: NotRequired[int]
+    letters_before: NotRequired[int]
 
 
 _layouts: LruCache[tuple[str, int, str, int], PageLayout] = LruCache(2_000)
@@ -88,12 +88,12 @@ def measure_page_layout(
     arguments: DrawingArguments = {
         "number": number,
         "words": words[:_LONGEST_WORDS],
-        "expected": sum(map(str.isalnum, before)),
+        "letters_before": sum(map(str.isalnum, before)),
     }
-    value, _ = _run_in_sandbox("measure_picture", source, arguments, content_hash)
+    value, _ = _run_in_sandbox("measure_page_picture", source, arguments, content_hash)
     try:
         boxes = tuple((int(x), int(y), int(width), int(height)) for x, y, width, height in value["boxes"][:500])
-        found = PageLayout(_check_pixels(value["width"]), _check_pixels(value["height"]), boxes)
+        found = PageLayout(_check_pixel_count(value["width"]), _check_pixel_count(value["height"]), boxes)
     except (ValueError, TypeError, KeyError) as error:
         raise _record_failure(content_hash, number, f"The page's size came back damaged: {error}") from error
     if content_hash:
@@ -108,7 +108,7 @@ def load_kept_picture(number: int, cache: Path, content_hash: str) -> bytes | No
         data = kept.read_bytes()
         os.utime(kept)
     except FileNotFoundError:
-        _raise_recent_failure(content_hash, number)
+        _raise_if_recently_failed(content_hash, number)
         return None
     return data
 
@@ -119,13 +119,13 @@ def draw_picture(source: Source, number: int, cache: Path, content_hash: str) ->
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
         raise _record_failure(content_hash, number, "What was drawn is no picture.")
     try:
-        _keep_picture(cache / f"{content_hash}-{number}.webp", data)
+        _cache_picture(cache / f"{content_hash}-{number}.webp", data)
     except OSError as error:
         logger.warning("A page's picture is not kept: %s", error)
     return data
 
 
-def _keep_picture(kept: Path, data: bytes) -> None:
+def _cache_picture(kept: Path, data: bytes) -> None:
     write_file_atomically(kept, data)
     found = [entry for entry in os.scandir(kept.parent) if entry.name.endswith(".webp")]
     if len(found) > _MOST_PICTURES:
@@ -136,15 +136,15 @@ def _keep_picture(kept: Path, data: bytes) -> None:
 
 def _run_in_sandbox(function: str, source: Source, arguments: DrawingArguments, content_hash: str) -> tuple[Any, bytes]:
     number = arguments["number"]
-    _raise_recent_failure(content_hash, number)
+    _raise_if_recently_failed(content_hash, number)
     limits, slots = (
-        (LAYOUT_LIMITS, _measuring_slots) if function == "measure_picture" else (DRAWING_LIMITS, _drawing_slots)
+        (LAYOUT_LIMITS, _measuring_slots) if function == "measure_page_picture" else (DRAWING_LIMITS, _drawing_slots)
     )
     if not _waiting.acquire(blocking=False):
         raise TooManyDrawings(f"{MOST_WAITING} wait already.")
     try:
         with slots.take(lambda waited: waited < WAITING_SECONDS):
-            _raise_recent_failure(content_hash, number)
+            _raise_if_recently_failed(content_hash, number)
             return sandbox.run(f"{_DRAWING}:{function}", source, arguments, limits, preload=_PRELOADED)
     except TimeoutError as error:
         raise TooManyDrawings(str(error)) from error
@@ -164,14 +164,14 @@ def _record_failure(content_hash: str, number: int, sentence: str) -> PageNotDra
     return PageNotDrawn(sentence)
 
 
-def _raise_recent_failure(content_hash: str, number: int) -> None:
+def _raise_if_recently_failed(content_hash: str, number: int) -> None:
     if content_hash and (failure := _failures.get((content_hash, number))) is not None:
         until, sentence = failure
         if time.monotonic() < until:
             raise PageNotDrawn(sentence)
 
 
-def _check_pixels(value: Any) -> int:
+def _check_pixel_count(value: Any) -> int:
     if not isinstance(value, int) or not 0 < value <= 10_000_000:
         raise ValueError("the size of a page")
     return value

@@ -43,13 +43,13 @@ class HtmlWriter:
         self._size = 0
 
     @property
-    def parts(self) -> list[str]:
+    def html_parts(self) -> list[str]:
         return ["".join(part) for part in self._parts if part]
 
-    def html(self, html: str) -> None:
+    def write_html(self, html: str) -> None:
         self._parts[-1].append(html)
 
-    def words(self, start: int, end: int) -> None:
+    def write_words(self, start: int, end: int) -> None:
         first, last = (min(max(place, start), end) for place in self.passage)
         before, marked, after = (escape(self.text[a:b]) for a, b in ((start, first), (first, last), (last, end)))
         if marked:
@@ -61,7 +61,7 @@ class HtmlWriter:
     def is_partly_in_passage(self, start: int, end: int) -> bool:
         return max(start, self.passage[0]) < min(end, self.passage[1])
 
-    def begin_part(self, least_characters: int = 0) -> None:
+    def begin_html_part(self, least_characters: int = 0) -> None:
         if self._size >= least_characters:
             self._parts.append([])
             self._size = 0
@@ -78,46 +78,46 @@ def write_code(writer: HtmlWriter, line_label: str = "{}") -> None:
         label = escape(line_label.format(number))
         # The Tab key stops only at lines of the passage.
         skipped = "" if writer.is_partly_in_passage(position, end) else " tabindex=-1"
-        writer.html(
+        writer.write_html(
             f'<span class="line"><a class="line-number" id="L{number}" href="#L{number}" data-line="{number}"'
             f' aria-label="{label}"{skipped}></a>'
         )
-        writer.words(position, end)
-        writer.html("</span>")
+        writer.write_words(position, end)
+        writer.write_html("</span>")
         position = end
         if number % _LINES_IN_PART == 0:
-            writer.begin_part()
+            writer.begin_html_part()
 
 
-def write_text(
+def write_text_as_html(
     writer: HtmlWriter,
     pages: Iterable[Sequence[int]] = (),
     sections: Iterable[Heading] = (),
-    within: tuple[int, int] | None = None,
+    text_range: tuple[int, int] | None = None,
     page_label: str = "{}",
 ) -> None:
-    """Write the text, or only the range ``within``, in parts of about PART_CHARACTERS.
+    """Write the text, or only the range ``text_range``, in parts of about PART_CHARACTERS.
 
     Pages have the id ``page-NUMBER``, headings ``section-OFFSET``.
     """
-    first, last = within or (0, len(writer.text))
+    first, last = text_range or (0, len(writer.text))
     page_at = {start: number for number, start, _end in pages if first <= start < last}
     headings = {section.start: section for section in sections if first <= section.start < last}
     ends = {_find_line_end(writer.text, start, last) for start in headings}
     for start, end in pairwise(sorted({first, last, *page_at, *headings, *ends})):
         if start in page_at:
-            writer.begin_part(1)
+            writer.begin_html_part(1)
             label = escape(page_label.format(page_at[start]))
-            writer.html(f'<div class="page-break" id="page-{page_at[start]}">{label}</div>')
+            writer.write_html(f'<div class="page-break" id="page-{page_at[start]}">{label}</div>')
         if start in headings:
             _write_heading(writer, headings[start], end)
             continue
         while start < end:
             piece_end = min(end, _find_line_end(writer.text, start + PART_CHARACTERS, end) + 1)
-            writer.words(start, piece_end)
+            writer.write_words(start, piece_end)
             start = piece_end
             if writer.text[start - 1] == "\n":
-                writer.begin_part(PART_CHARACTERS)
+                writer.begin_html_part(PART_CHARACTERS)
 
 
 def _find_line_end(text: str, start: int, last: int) -> int:
@@ -129,11 +129,11 @@ def _write_heading(writer: HtmlWriter, heading: Heading, end: int) -> None:
     signs = _SIGNS_OF_HEADING.match(writer.text, heading.start, end)
     words_start = signs.end() if signs else heading.start
     tag = f"h{min(heading.level + 1, 6)}"
-    writer.html(f'<{tag} class="heading level-{heading.level}" id="{heading.anchor}"><span class="syntax">')
-    writer.words(heading.start, words_start)
-    writer.html("</span>")
-    writer.words(words_start, end)
-    writer.html(f"</{tag}>")
+    writer.write_html(f'<{tag} class="heading level-{heading.level}" id="{heading.anchor}"><span class="syntax">')
+    writer.write_words(heading.start, words_start)
+    writer.write_html("</span>")
+    writer.write_words(words_start, end)
+    writer.write_html(f"</{tag}>")
 
 
 def parse_passage(text: str, start: str | None, end: str | None) -> tuple[int, int] | None:

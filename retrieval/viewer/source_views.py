@@ -45,7 +45,7 @@ from retrieval.rights.search_filters import list_matching_documents
 from retrieval.types import SearchFilters
 from retrieval.viewer import pdf_pages
 from retrieval.viewer.facts import list_metadata_facts
-from retrieval.viewer.page import build_viewer_context, cut_around_passage, find_document_file
+from retrieval.viewer.page import build_viewer_context, find_document_file, select_parts_around_passage
 from retrieval.viewer.passage_borders import PARAMETER, find_borders
 from retrieval.viewer.table_page import build_table_context
 
@@ -75,10 +75,10 @@ def _restrict_to_readers(view: Callable[..., HttpResponseBase]) -> Callable[...,
     @require_safe
     @never_cache
     @wraps(view)
-    def guarded(request: HttpRequest, **arguments: int) -> HttpResponseBase:
+    def guarded_view(request: HttpRequest, **arguments: int) -> HttpResponseBase:
         return _refuse_anonymous(request) or view(request, **arguments)
 
-    return guarded
+    return guarded_view
 
 
 @_restrict_to_readers
@@ -152,7 +152,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         context.update(shown)
         parts = shown["parts"]
     if "sheet" in request.GET:
-        near = cut_around_passage(parts)
+        near = select_parts_around_passage(parts)
         return render(request, "retrieval/_sheet.html", {**context, "near": near})
     return render(request, "retrieval/document.html", context)
 

@@ -44,7 +44,7 @@ def build_table_context(table: Table, query: Mapping[str, str]) -> dict[str, obj
             conditions += parse_filter(typed[f"c{at}"], at, column)
         except ValueError:
             unread.append(format_column_label(column.name))
-    order, descending = _read_order(query.get("sort", ""), len(known.columns))
+    order, descending = _read_sort_order(query.get("sort", ""), len(known.columns))
     rows = filter_rows(known, conditions, order)
     if order is not None:
         rows = sort_rows(rows, order, descending=descending)
@@ -76,7 +76,7 @@ def _read_filter_text(query: Mapping[str, str], name: str) -> str:
     return query.get(name, "").replace("\0", "").strip()[:LONGEST_FILTER]
 
 
-def _read_order(words: str, columns: int) -> tuple[int | None, bool]:
+def _read_sort_order(words: str, columns: int) -> tuple[int | None, bool]:
     at = words.removeprefix("-")
     is_column = at.isascii() and at.isdecimal() and len(at) < 4 and int(at) < columns
     return (int(at), words.startswith("-")) if is_column else (None, False)

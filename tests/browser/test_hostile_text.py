@@ -30,7 +30,7 @@ def hostile_site(model_site):
         submitted = submission.submit(
             collection, "<img src=x onerror=hacked=1>.md", text.encode(), title=TITLE, enqueue=False
         )
-        ingestion.ingest(submitted.document.pk)
+        ingestion.ingest_document(submitted.document.pk)
         submitted.document.refresh_from_db()
         assert submitted.document.status == Document.Status.READY, submitted.document.error
     yield model_site

@@ -204,7 +204,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
         assert ready.json()["checks"]["nodes"]["detail"] == "1 of 3 nodes of the database do not answer."
         assert f'ragsite_database_node_up{{node="127.0.0.1:{port}"}} 0.0' in client.get("/metrics").content.decode()
         waiting = submission.submit(collection, "later.md", b"# Later\n\nThe quokka waits.", enqueue=False).document
-        ingestion.ingest(waiting.pk)
+        ingestion.ingest_document(waiting.pk)
         waiting.refresh_from_db()
         assert waiting.status == Document.Status.PENDING
         assert "when all of the database answers" in waiting.error
@@ -214,7 +214,7 @@ def test_a_node_that_dies_is_told_of_and_all_is_there_again(on_one_server):
     assert hits() == on_one_server
     assert client.get(f"/documents/{lost}/").status_code == 200
     Document.objects.filter(pk=waiting.pk).update(retry_at=None)
-    ingestion.ingest(waiting.pk)
+    ingestion.ingest_document(waiting.pk)
     assert search("quokka", build_unrestricted_filters()).hits[0].passage.document_id == waiting.pk
     waiting.delete()
     assert find_inconsistencies() == []

@@ -20,7 +20,7 @@ from ragsite.models import ApiKey
 from ragsite.operations import queues
 from retrieval import readiness as retrieval_readiness
 from retrieval.documents import sandbox
-from retrieval.documents.reconciliation import reconcile
+from retrieval.documents.reconciliation import reconcile_index
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.models import Collection, CollectionStatistics, Document, Draft, Embedder, Webhook, WebhookDelivery
@@ -209,12 +209,12 @@ def test_faults_that_the_last_index_check_found(client, collection, ingest):
     ingest(collection, "a.md", "# A\n\nWords.")
     CollectionStatistics.objects.update(chunks=7)
     assert "indexes" not in client.get("/readyz").json()["degraded"]  # no check has run yet
-    reconcile()
+    reconcile_index()
     body = client.get("/readyz").json()
     assert "indexes" in body["degraded"]
     assert "reconcile --repair" in body["checks"]["indexes"]["detail"]
     assert 'ragsite_index_inconsistencies{kind="statistics"} 1.0' in client.get("/metrics").content.decode()
-    reconcile(repair=True)
+    reconcile_index(repair=True)
     assert "indexes" not in client.get("/readyz").json()["degraded"]
     assert 'ragsite_index_inconsistencies{kind="statistics"} 0.0' in client.get("/metrics").content.decode()
 

@@ -91,7 +91,7 @@ def _ask(questions: list[TableQuestion]) -> Iterator[tuple[TableQuestion, TableR
         )
         submitted = submission.submit(collection, table.name, table.read_bytes(), enqueue=False)
         if submitted.changed:
-            ingestion.ingest(submitted.document.pk)
+            ingestion.ingest_document(submitted.document.pk)
         filters = SearchFilters(collections=(collection.pk,))
         for question in asked:
             found = search(question.question, filters)

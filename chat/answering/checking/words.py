@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 
-from retrieval.text.terms import add_identifier_parts
+from retrieval.text.terms import expand_identifiers
 from retrieval.text.word_lists import read_sections, read_words
 
 SHORTEST_STEM = 4
@@ -40,7 +40,7 @@ def _find_stems_of_run(run: str) -> tuple[str, ...]:
     if word.isalpha() and word[1:].islower():
         word = word.lower()
         return () if word in _STOP_WORDS else (_stem(word),)
-    words = _WORD.findall(add_identifier_parts(run).lower())
+    words = _WORD.findall(expand_identifiers(run).lower())
     return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
-from retrieval.documents.deletion import forget_files
+from retrieval.documents.deletion import delete_unused_files
 from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     add_text_search_configurations,
@@ -17,7 +17,7 @@ from retrieval.index.chunk_writer import (
     update_document_frequencies,
 )
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
-from retrieval.tables.stored_tables import copy_tables
+from retrieval.tables.stored_tables import copy_document_tables
 
 _OWN = {"id", "collection", "source", "parent", "created_at", "lease", "heartbeat_at", "enqueued_at", "is_slow"}
 _COPIED: list[str] = [
@@ -39,15 +39,15 @@ def copy_documents(documents: Sequence[Document], collection: Collection) -> Non
         sources = [document.source for document in documents]
         held = Document.objects.filter(collection=collection, source__in=sources).select_for_update().order_by("pk")
         previous_files = list(held.values_list("file", flat=True))
-        counterparts = _copy_rows([document.pk for document in documents], collection)
-        _copy_chunks(counterparts, collection)
-        _copy_texts(counterparts)
-        copy_tables(counterparts)
-        forget_files(previous_files)
+        copy_ids = _copy_rows([document.pk for document in documents], collection)
+        _copy_chunks(copy_ids, collection)
+        _copy_document_texts(copy_ids)
+        copy_document_tables(copy_ids)
+        delete_unused_files(previous_files)
 
 
-def _execute_for_pairs(statement: str, counterparts: Mapping[int, int], **parameters: Any) -> list[Any]:
-    given = {"others": list(counterparts), "own": list(counterparts.values()), **parameters}
+def _execute_for_document_pairs(statement: str, copy_ids: Mapping[int, int], **parameters: Any) -> list[Any]:
+    given = {"others": list(copy_ids), "own": list(copy_ids.values()), **parameters}
     with connection.cursor() as cursor:
         cursor.execute(statement, given)
         return cursor.fetchall() if cursor.description else []
@@ -59,7 +59,7 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         "CASE status WHEN 'processing' THEN 'pending' ELSE status END" if name == "status" else name for name in _COPIED
     ]
     renewed = [f"{name} = excluded.{name}" for name in _COPIED]
-    rows = _execute_for_pairs(
+    rows = _execute_for_document_pairs(
         f"""
         WITH copied AS (
             INSERT INTO retrieval_document (collection_id, source, created_at, is_slow, {", ".join(_COPIED)})
@@ -77,8 +77,8 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         collection=collection.pk,
         ids=list(ids),
     )
-    counterparts = dict(rows)
-    _execute_for_pairs(
+    copy_ids = dict(rows)
+    _execute_for_document_pairs(
         f"""
         UPDATE retrieval_document AS document
         SET parent_id = (
@@ -89,32 +89,32 @@ def _copy_rows(ids: Sequence[int], collection: Collection) -> dict[int, int]:
         FROM {_PAIRS} JOIN retrieval_document AS other ON other.id = pair.other
         WHERE document.id = pair.own AND (other.parent_id IS NOT NULL OR document.parent_id IS NOT NULL)
         """,
-        counterparts,
+        copy_ids,
     )
-    return counterparts
+    return copy_ids
 
 
-def _copy_texts(counterparts: Mapping[int, int]) -> None:
-    DocumentText.objects.filter(pk__in=counterparts.values()).delete()
+def _copy_document_texts(copy_ids: Mapping[int, int]) -> None:
+    DocumentText.objects.filter(pk__in=copy_ids.values()).delete()
     columns = ", ".join(_COPIED_TEXT)
-    _execute_for_pairs(
+    _execute_for_document_pairs(
         f"""
         INSERT INTO retrieval_documenttext (document_id, {columns})
         SELECT pair.own, {columns} FROM {_PAIRS} JOIN retrieval_documenttext ON document_id = pair.other
         ORDER BY pair.own
         """,
-        counterparts,
+        copy_ids,
     )
 
 
-def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> None:
+def _copy_chunks(copy_ids: Mapping[int, int], collection: Collection) -> None:
     """Copy passages and their vectors from documents to the copies of these documents in ``collection``.
 
-    ``counterparts`` maps the documents' ids to the ids of the copies. Call this before :func:`_copy_texts`, as the
-    old texts' recipes are compared.
+    ``copy_ids`` maps the documents' ids to the ids of the copies. Call this before
+    :func:`_copy_document_texts`, as the old texts' recipes are compared.
     """
     statistics = lock_statistics(collection.pk)
-    rows = _execute_for_pairs(
+    rows = _execute_for_document_pairs(
         f"""
         WITH numbered AS (
             SELECT id, document_id, chunk.content_hash, canonical_questions, questions_edited, recipe,
@@ -131,12 +131,12 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
             AND (other.recipe, other.content_hash, other.canonical_questions, other.questions_edited, other.nth)
                 = (own.recipe, own.content_hash, own.canonical_questions, own.questions_edited, own.nth)
         """,
-        counterparts,
+        copy_ids,
     )
     kept: dict[int, int] = dict(rows)
-    own_chunks = Chunk.objects.filter(document__in=counterparts.values())
+    own_chunks = Chunk.objects.filter(document__in=copy_ids.values())
     delete_chunks(statistics, list(own_chunks.exclude(pk__in=kept).values_list("pk", flat=True)))
-    _execute_for_pairs(
+    _execute_for_document_pairs(
         """
         WITH other AS MATERIALIZED (
             SELECT own_id, ordinal, start, "end", page, blocks
@@ -152,9 +152,9 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
         kept=list(kept),
         kept_others=list(kept.values()),
     )
-    added = _insert_copied_passages(counterparts, kept, statistics)
+    added = _insert_copied_passages(copy_ids, kept, statistics)
     ids = [pk for pk, _ in added]
-    _execute_for_pairs(
+    _execute_for_document_pairs(
         f"""
         WITH own AS MATERIALIZED (
             SELECT pair.other, id, document_id, ordinal FROM {_PAIRS} JOIN retrieval_chunk ON document_id = pair.own
@@ -168,7 +168,7 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
             ON encoded.chunk_id = other.id AND encoded.document_id = other.document_id
         ORDER BY own.id
         """,
-        counterparts,
+        copy_ids,
         collection=collection.pk,
         added=ids,
     )
@@ -180,17 +180,17 @@ def _copy_chunks(counterparts: Mapping[int, int], collection: Collection) -> Non
 
 
 def _insert_copied_passages(
-    counterparts: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
+    copy_ids: Mapping[int, int], kept: Mapping[int, int], statistics: CollectionStatistics
 ) -> list[tuple[int, float]]:
     """Copy the passages that are not in ``kept``. Return the id and length of each copy."""
-    theirs = CollectionStatistics.objects.filter(collection__documents__in=counterparts).first()
+    theirs = CollectionStatistics.objects.filter(collection__documents__in=copy_ids).first()
     if not statistics.chunks and theirs is not None:
         statistics.reference_length, statistics.weighting = theirs.reference_length, theirs.weighting
     if theirs is not None:
         add_text_search_configurations(statistics, theirs.configurations.split())
     copied = """ordinal, start, "end", page, heading_path, content, content_hash, token_count, canonical_questions,
         questions_edited, blocks, configuration, search_vector, length"""
-    return _execute_for_pairs(
+    return _execute_for_document_pairs(
         f"""
         INSERT INTO retrieval_chunk (document_id, collection_id, {copied}, bm25)
         SELECT pair.own, %(collection)s, {copied},
@@ -200,7 +200,7 @@ def _insert_copied_passages(
         ORDER BY pair.own, ordinal
         RETURNING id, length
         """,
-        counterparts,
+        copy_ids,
         collection=statistics.collection_id,
         kept_others=list(kept.values()),
         boosts=FIELD_BOOSTS,

@@ -45,7 +45,7 @@ def find_reason_not_to_add(collection: Collection) -> str:
 
 
 @contextmanager
-def lock_for_change(*collection_ids: int) -> Iterator[None]:
+def lock_collections_for_change(*collection_ids: int) -> Iterator[None]:
     """Lock these collections, so that no draft of them can begin or be published during the transaction.
 
     Raises: DocumentRejected if the documents of a collection may not be changed.

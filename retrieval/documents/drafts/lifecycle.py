@@ -128,7 +128,7 @@ def resume_draft(draft_id: int) -> Draft | None:
         return None
     try:
         with heartbeat(draft):
-            while _do_next_step(draft):
+            while _do_next_draft_step(draft):
                 pass
     except LeaseLost as error:
         logger.info("%s", error)
@@ -147,23 +147,23 @@ def _lease_draft(draft_id: int) -> Draft | None:
         return acquire_lease(Draft.unfinished(), draft_id) if unlocked is not None else None
 
 
-def _do_next_step(leased: Draft) -> bool:
+def _do_next_draft_step(leased_draft: Draft) -> bool:
     with transaction.atomic():
-        draft = leased.lock()
+        draft = leased_draft.lock()
         if draft.working_copy is None or draft.status == Draft.Status.OPEN:
             more = False
         elif draft.status == Draft.Status.COPYING:
-            more = _copy_next_documents(draft, draft.working_copy)
+            more = _copy_next_document_batch(draft, draft.working_copy)
         elif draft.status == Draft.Status.PUBLISHING:
             more = _publish_now(draft, draft.working_copy)
         else:
-            more = _delete_next_documents(draft, draft.working_copy)
+            more = _delete_next_document_batch(draft, draft.working_copy)
         if not more:
             draft.write_under_lease(lease=None, retry_at=None)
         return more
 
 
-def _copy_next_documents(draft: Draft, working_copy: Collection) -> bool:
+def _copy_next_document_batch(draft: Draft, working_copy: Collection) -> bool:
     copied = Document.objects.filter(collection=working_copy).values("source")
     left = Document.objects.filter(collection=draft.collection_id).exclude(source__in=copied).order_by("pk")
     documents = list(left.only("pk", "source")[:DOCUMENTS_A_STEP])
@@ -201,7 +201,7 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     return True
 
 
-def _delete_next_documents(draft: Draft, working_copy: Collection) -> bool:
+def _delete_next_document_batch(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
         # Searches do not use a working copy, so its statistics are set to 0 before all documents are deleted.

@@ -34,18 +34,23 @@ ENTITY = b"<!ENTITY"
 _MOST_TAGS = 4_000_000
 
 
-def check_archive(
-    data: bytes, filename: str, limits: ExtractionLimits, *, program: str = "its program", refused: bytes = DOCTYPE
+def check_archive_safety(
+    data: bytes,
+    filename: str,
+    limits: ExtractionLimits,
+    *,
+    program_name: str = "its program",
+    refused_declaration: bytes = DOCTYPE,
 ) -> None:
-    """Raise DocumentRejected if an archive is encrypted, has the XML declaration ``refused``, or unpacks to too much.
+    """Raise DocumentRejected if an archive is encrypted, has a refused XML declaration, or unpacks to too much.
 
-    ``program`` names the program that writes such archives.
+    ``program_name`` names the program that writes such archives.
     """
     bomb = DocumentRejected(
-        f"{filename} unpacks to far more than a document holds: save it again in {program} and upload that."
+        f"{filename} unpacks to far more than a document holds: save it again in {program_name} and upload that."
     )
     entities = DocumentRejected(
-        f"{filename} declares XML entities, as no file of {program} does: save it again in {program}."
+        f"{filename} declares XML entities, as no file of {program_name} does: save it again in {program_name}."
     )
     allowed = min(limits.max_uncompressed_bytes, limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10))
     elements = 0
@@ -65,8 +70,8 @@ def check_archive(
                     if unpacked > allowed:
                         raise bomb
                     # UTF-16 has a zero byte in each ASCII character. These bytes would hide the declaration.
-                    seen = seen[-len(refused) :] + block.replace(b"\0", b"") if is_xml else b""
-                    if refused in seen:
+                    seen = seen[-len(refused_declaration) :] + block.replace(b"\0", b"") if is_xml else b""
+                    if refused_declaration in seen:
                         raise entities
                     elements += seen.count(b"<") if is_xml else 0
                     if elements > _MOST_TAGS:
@@ -99,7 +104,7 @@ _LONGEST_NAME = 200
 _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
-class Members:
+class MemberCollector:
     """Collects the files in an archive or mail, and the names of the files that cannot be used.
 
     Raises: DocumentRejected from :meth:`add` if the files are too many or too large.
@@ -117,7 +122,7 @@ class Members:
         return tuple(self._found.values())
 
     @property
-    def left_out(self) -> tuple[LeftOutParts, ...]:
+    def left_out_parts(self) -> tuple[LeftOutParts, ...]:
         parts = (
             describe_left_out_parts(kind, [name for name in names if name], len(names))
             for kind, names in self._left_out.items()
@@ -216,7 +221,7 @@ def _decode_western(name: bytes) -> str:
 
 
 def extract_archive(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    members = Members(filename, limits)
+    members = MemberCollector(filename, limits)
     bomb = DocumentRejected(f"{filename} unpacks to far more than files hold: upload its files themselves.")
     allowed = limits.max_compression_ratio * max(len(data), _BLOCK_BYTES // 10)
     unpacked = 0
@@ -227,7 +232,7 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
         names = decode_names(entries)
         has_pages = any(map(formats.has_page_extension, names))
         for entry, name in zip(entries, names, strict=True):
-            if formats.is_page_asset(name, has_pages=has_pages):
+            if formats.is_web_page_asset(name, has_pages=has_pages):
                 members.leave_out("of_pages", name)
                 continue
             if entry.flag_bits & 1:
@@ -253,6 +258,6 @@ def extract_archive(data: bytes, filename: str, media_type: str, limits: Extract
     for member in members.member_files:
         writer.add_item(member.name)
     if not members.member_files:
-        unread = ", ".join(name for each in members.left_out for name in each.names)
+        unread = ", ".join(name for each in members.left_out_parts for name in each.names)
         raise DocumentRejected(f"{filename} holds no file that can be read{f': {unread}' if unread else ''}.")
-    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out_parts)

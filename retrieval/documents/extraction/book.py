@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.archive import ENTITY, check_archive_safety, parse_xml
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.markdown import build_markdown_text
@@ -30,7 +30,7 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+
 
 
 def extract_book(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    check_archive(data, filename, limits, refused=ENTITY)
+    check_archive_safety(data, filename, limits, refused_declaration=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         container = parse_xml(archive.read("META-INF/container.xml"))

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import find_codec
+from retrieval.text.encodings import find_python_codec
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title
 
 _FOLD = re.compile(rb"\r?\n[ \t]")
@@ -41,7 +41,7 @@ class _Property(NamedTuple):
 
 def extract_calendar(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     properties = list(_parse(data, filename))
-    members = Members(filename, limits)
+    members = MemberCollector(filename, limits)
     writer = MarkdownWriter(filename, limits)
     title = next((each.value for each in properties if each.name == "X-WR-CALNAME"), "") or derive_title(filename)
     method = next((each.value.upper() for each in properties if each.name == "METHOD"), "")
@@ -61,7 +61,7 @@ def extract_calendar(data: bytes, filename: str, media_type: str, limits: Extrac
             entry.append(each)
     if not count:
         raise DocumentRejected(f"{filename} holds no events: check the file and upload it again.")
-    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out_parts)
 
 
 def _parse(data: bytes, filename: str) -> Iterator[_Property]:
@@ -74,17 +74,20 @@ def _parse(data: bytes, filename: str) -> Iterator[_Property]:
             told, value = found[2].upper(), found[3]
             parameters = {name.upper(): said.strip('"') for name, said in _PARAMETER.findall(found[2])}
             if "QUOTED-PRINTABLE" in told:
-                codec = find_codec(parameters.get("CHARSET", "")) or "utf-8"
+                codec = find_python_codec(parameters.get("CHARSET", "")) or "utf-8"
                 value = make_canonical_text(quopri.decodestring(value.encode()).decode(codec, "replace"))
             value = _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value).strip()
             yield _Property(found[1].upper(), parameters, value)
 
 
-def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, members: Members) -> None:
+def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, members: MemberCollector) -> None:
     first = {each.name: each for each in reversed(entry)}
     status = "CANCELLED" if method == "CANCEL" else first["STATUS"].value.upper() if "STATUS" in first else ""
     lines = [("Status", status.capitalize().replace("-", " ") if status != "CONFIRMED" else "")]
-    lines += [("When", _describe_event_time(first)), ("Due", _describe_moment(first["DUE"]) if "DUE" in first else "")]
+    lines += [
+        ("When", _describe_event_time(first)),
+        ("Due", _describe_property_times(first["DUE"]) if "DUE" in first else ""),
+    ]
     lines += [("Repeats", _describe_rule(each.value)) for each in entry if each.name == "RRULE"]
     for name, label in (
         ("RDATE", "Also on"),
@@ -92,7 +95,7 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
         ("RECURRENCE-ID", "Instead of"),
         ("FREEBUSY", "Busy"),
     ):
-        lines.append((label, ", ".join(_describe_moment(each) for each in entry if each.name == name)))
+        lines.append((label, ", ".join(_describe_property_times(each) for each in entry if each.name == name)))
     lines += [(label, ", ".join(each.value for each in entry if each.name == name)) for name, label in _WORDS.items()]
     lines += [("Organiser", _describe_person(each)) for each in entry if each.name == "ORGANIZER"]
     lines.append(("Attendees", "; ".join(_describe_person(each) for each in entry if each.name == "ATTENDEE")))
@@ -121,9 +124,11 @@ def _read_moment(value: str) -> datetime | None:
         return None
 
 
-def _describe_moment(each: _Property) -> str:
-    zone = each.parameters.get("TZID", "")
-    return ", ".join(_write_span(*value.partition("/")[::2], zone, zone) for value in each.value.split(","))
+def _describe_property_times(time_property: _Property) -> str:
+    zone = time_property.parameters.get("TZID", "")
+    return ", ".join(
+        _write_time_span(*value.partition("/")[::2], zone, zone) for value in time_property.value.split(",")
+    )
 
 
 def _write_moment(value: str, zone: str, day: str = "") -> str:
@@ -141,7 +146,7 @@ def _describe_event_time(first: dict[str, _Property]) -> str:
     if start is None:
         return ""
     zone = start.parameters.get("TZID", "")
-    return _write_span(
+    return _write_time_span(
         start.value,
         end.value if end else "",
         zone,
@@ -149,7 +154,7 @@ def _describe_event_time(first: dict[str, _Property]) -> str:
     )
 
 
-def _write_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
+def _write_time_span(value: str, end_value: str, zone: str, end_zone: str) -> str:
     start, end, has_time = _read_moment(value), _read_moment(end_value), "T" in value
     if start is not None and (found := _DURATION.fullmatch(end_value)):
         weeks, days, hours, minutes = (int(part or 0) for part in found.groups())

@@ -31,7 +31,7 @@ class Cell(NamedTuple):
     is_value: bool
 
 
-class NameSpan(NamedTuple):
+class HeaderSpan(NamedTuple):
     """A header cell that covers the columns ``first`` to ``last`` (inclusive)."""
 
     row: int
@@ -52,11 +52,11 @@ class CellTable(NamedTuple):
     totals: list[list[str]]
 
     @property
-    def is_nameless(self) -> bool:
+    def has_no_column_names(self) -> bool:
         return all(map(_MADE_UP.fullmatch, self.header))
 
 
-def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[NameSpan] = ()) -> CellTable:
+def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Iterable[HeaderSpan] = ()) -> CellTable:
     """Divide ``rows`` into titles, header, data and totals.
 
     ``head`` has the first of ``rows``, with the types of their cells. ``spans`` are header cells that cover several
@@ -68,8 +68,8 @@ def read_table(head: Sequence[Sequence[Cell]], rows: list[list[str]], spans: Ite
     body = rows[last:]
     width = len(head[0])
     if last > first:
-        names = _join_names(head[first:last], [NameSpan(span.row - first, *span[1:]) for span in spans])
-    elif width == 1 or width > _MOST_COLUMNS or len(body) < 2 or _are_pairs(head[first:]):
+        names = _join_names(head[first:last], [HeaderSpan(span.row - first, *span[1:]) for span in spans])
+    elif width == 1 or width > _MOST_COLUMNS or len(body) < 2 or _are_text_label_pairs(head[first:]):
         return CellTable(titles, [], body, [])
     else:
         names = [f"column {at + 1}" for at in range(width)]
@@ -116,45 +116,45 @@ def drop_empty_columns(head: Sequence[list[Cell]], rows: list[list[str]]) -> tup
     return filled, rows
 
 
-def _find_header_rows(head: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> tuple[int, int]:
+def _find_header_rows(head: Sequence[Sequence[Cell]], spans: Sequence[HeaderSpan]) -> tuple[int, int]:
     """Return the indexes of the first header row and of the first row below the header; equal without a header."""
     width = len(head[0])
     if width == 1:
         return 0, 0
     counts = [sum(bool(cell.text) for cell in row) for row in head]
-    usual = max(Counter(counts).items(), key=lambda pair: (pair[1], pair[0]))[0]
-    least = max(2, 0.6 * (usual if len(head) > 3 else width))
+    usual_count = max(Counter(counts).items(), key=lambda pair: (pair[1], pair[0]))[0]
+    least = max(2, 0.6 * (usual_count if len(head) > 3 else width))
     titles = 0
     for at, row in enumerate(head[: _MOST_TITLES + 1]):
         is_last = at == len(head) - 1
         has_gap = any(cell.text and not before.text for before, cell in pairwise(row)) and counts[at] > 1
-        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble_row(head, at, counts[at], usual):
-            if width > _MOST_COLUMNS or _are_label_value_pairs(head[at:]) or not _are_names(head, at):
+        if not is_last and (counts[at] >= least or has_gap) and not _is_preamble_row(head, at, counts[at], usual_count):
+            if width > _MOST_COLUMNS or _are_label_value_pairs(head[at:]) or not _is_column_name_row(head, at):
                 break
             first, last = _extend_header(head, at, spans)
             return (first, last) if last < len(head) else (titles, titles)
         is_title = counts[at] == 1 and not any(cell.is_value for cell in row)
         titles += is_title and titles == at and not is_last
-        if not is_title and counts[at] > usual / 2 and not _is_preamble_row(head, at, counts[at], usual):
+        if not is_title and counts[at] > usual_count / 2 and not _is_preamble_row(head, at, counts[at], usual_count):
             break
     return titles, titles
 
 
-def _is_preamble_row(head: Sequence[Sequence[Cell]], at: int, count: int, usual: int) -> bool:
+def _is_preamble_row(head: Sequence[Sequence[Cell]], at: int, count: int, usual_count: int) -> bool:
     below = head[at + 1][0].text if at + 1 < len(head) else ""
-    return count < usual and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
+    return count < usual_count and count <= 2 and bool(below) and all(cell.text for cell in head[at][:count])
 
 
 def _are_label_value_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
     return len(rows[0]) == 2 and all(not label.text or label.text.endswith(":") for label, _ in rows)
 
 
-def _are_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
+def _are_text_label_pairs(rows: Sequence[Sequence[Cell]]) -> bool:
     labels = [row[0] for row in rows if row[0].text]
     return len(rows[0]) == 2 and sum(label.is_value for label in labels) < len(labels) / 2
 
 
-def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
+def _is_column_name_row(head: Sequence[Sequence[Cell]], at: int) -> bool:
     row = head[at]
     names = [cell.text for cell in row if cell.text]
     is_text = not all(cell.is_value and not _is_date_or_time(cell.text) for cell in row if cell.text)
@@ -170,8 +170,8 @@ def _are_names(head: Sequence[Sequence[Cell]], at: int) -> bool:
         all(_is_date_or_time(row[column].text) for column in columns)
         and all(sum(_is_date_or_time(each[column].text) for each in below) * 2 <= len(below) for column in columns)
     ) or (
-        _are_consecutive([row[column].text for column in columns])
-        and not any(_are_consecutive([each[column].text for column in columns]) for each in below)
+        _are_consecutive_numbers([row[column].text for column in columns])
+        and not any(_are_consecutive_numbers([each[column].text for column in columns]) for each in below)
     )
 
 
@@ -183,12 +183,12 @@ def _is_date_or_time(text: str) -> bool:
     return bool(YEAR.fullmatch(text) or _MONTH_OR_TIME.fullmatch(text) or read_date(text))
 
 
-def _are_consecutive(texts: Sequence[str]) -> bool:
+def _are_consecutive_numbers(texts: Sequence[str]) -> bool:
     numbers = [int(text) for text in texts if text.isascii() and text.isdigit()]
     return len(texts) == len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> tuple[int, int]:
+def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[HeaderSpan]) -> tuple[int, int]:
     first, last = at, at + 1
     width = len(head[0])
     while first > max(0, at - _MOST_NAME_ROWS + 1):
@@ -197,14 +197,14 @@ def _extend_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[Name
         if not (across or (len(filled) > 1 and filled[0] > 0)):
             break
         first -= 1
-    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _continues_header(head, last, spans):
+    while last < min(len(head) - 1, first + _MOST_NAME_ROWS) and _is_header_continuation(head, last, spans):
         last += 1
     return first, last
 
 
-def _continues_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[NameSpan]) -> bool:
+def _is_header_continuation(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[HeaderSpan]) -> bool:
     above, row, below = head[at - 1], head[at], head[at + 1 :]
-    if not any(cell.text for cell in row) or not _are_names(head, at):
+    if not any(cell.text for cell in row) or not _is_column_name_row(head, at):
         return False
     if any(span.row == at - 1 for span in spans):
         return True
@@ -217,7 +217,7 @@ def _continues_header(head: Sequence[Sequence[Cell]], at: int, spans: Sequence[N
     return values > 0 if has_gaps else values > 1 and not any(row[0].text == each[0].text for each in below)
 
 
-def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[NameSpan]) -> list[str]:
+def _join_names(rows: Sequence[Sequence[Cell]], spans: Sequence[HeaderSpan]) -> list[str]:
     parts: list[list[str]] = [[] for _ in rows[0]]
     for number, row in enumerate(rows):
         texts = [cell.text for cell in row]

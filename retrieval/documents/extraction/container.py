@@ -55,7 +55,7 @@ def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOu
     counts: Counter[str] = Counter()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_office = "[Content_Types].xml" in archive.namelist()
-        hiding = _find_hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
+        hiding_styles = _find_hiding_styles(parse_xml(archive.read(_STYLES))) if _STYLES in archive.namelist() else {}
         for entry in archive.namelist():
             if is_office and _COMMENTS.fullmatch(entry):
                 comments = parse_xml(archive.read(entry)).iter(etree.Element)
@@ -69,7 +69,7 @@ def find_left_out_content(data: bytes, extracted: ExtractedText) -> tuple[LeftOu
             except etree.XMLSyntaxError:
                 counts["unreadable"] += 1
                 continue
-            found = _read_part(root, is_office, hiding)
+            found = _read_part_texts(root, is_office, hiding_styles)
             counts["comments"] += found.pop("comments", [""]).count("\x01")
             for own, pieces in found.items():
                 if own == "words" and kind in _COUNTED:
@@ -108,9 +108,9 @@ def _are_most_words_lost(words: str, text: str) -> bool:
     return 2 * len(find_lost_words(words, text)) > len(words.split()) > 0
 
 
-def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str]) -> dict[str, list[str]]:
+def _read_part_texts(root: etree._Element, is_office: bool, hiding_styles: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    unseen = hiding or _find_hidden_or_struck_styles(root)
+    unseen = hiding_styles or _find_hidden_or_struck_styles(root)
     if root.get("show") in ("0", "false"):
         return found
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -124,13 +124,13 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
                 found["comments"].append("\x01")
             if (
                 local in _UNSEEN
-                or _is_skipped_on_purpose(element, local)
-                or (local == "page" and _find_left_out_kind(element, local, unseen))
+                or _is_contents_or_placeholder(element, local)
+                or (local == "page" and _find_hidden_or_struck_kind(element, local, unseen))
             ):
                 walk.skip_subtree()
                 kinds.append(kinds[-1])
                 continue
-            kinds.append(_find_left_out_kind(element, local, unseen) or kinds[-1])
+            kinds.append(_find_hidden_or_struck_kind(element, local, unseen) or kinds[-1])
             if local in _BLOCKS:
                 found[kinds[-1]].append(" ")
             if element.text and (not is_office or local in _OFFICE_TEXT):
@@ -144,7 +144,7 @@ def _read_part(root: etree._Element, is_office: bool, hiding: Mapping[str, str])
     return found
 
 
-def _is_skipped_on_purpose(element: etree._Element, local: str) -> bool:
+def _is_contents_or_placeholder(element: etree._Element, local: str) -> bool:
     # Links within the book are a table of contents, which repeats the headings.
     if local == "a" and "#" in (element.get("href") or ""):
         return True
@@ -178,7 +178,7 @@ def _find_hidden_or_struck_styles(root: etree._Element) -> dict[str, str]:
     return found
 
 
-def _find_left_out_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
+def _find_hidden_or_struck_kind(element: etree._Element, local: str, unseen: Mapping[str, str]) -> str:
     if local == "sp" and element.find("{*}nvSpPr/{*}cNvPr[@hidden='1']") is not None:
         return "hidden"
     if local in ("r", "p"):

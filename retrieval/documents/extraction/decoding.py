@@ -9,7 +9,7 @@ import unicodedata
 import chardet
 
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import find_codec
+from retrieval.text.encodings import find_python_codec
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -43,7 +43,7 @@ def decode(data: bytes, filename: str, *, html: bool = False, label: str = "") -
 
     ``label`` is the declared encoding. Damaged UTF-8 bytes become U+FFFD. Raises: DocumentRejected for binary data.
     """
-    text = _decode(data, find_codec(label) or (_find_declared_charset(data) if html else ""))
+    text = _decode(data, find_python_codec(label) or (_find_declared_charset(data) if html else ""))
     if text is None or len(_BINARY.findall(text)) > max(4, len(text) // 200):
         raise DocumentRejected(
             f"{filename} holds binary data where text was expected: upload it in its original format."
@@ -82,7 +82,7 @@ def _decode(data: bytes, declared: str) -> str | None:
 
 def _find_declared_charset(data: bytes) -> str:
     match = _HTML_CHARSET.search(data[:4096])
-    codec = find_codec(match[1].decode("ascii")) if match else ""
+    codec = find_python_codec(match[1].decode("ascii")) if match else ""
     # A declaration in ASCII that names UTF-16 is wrong.
     return "" if codec.startswith("utf-16") else codec
 
@@ -121,4 +121,4 @@ def _has_expected_letters(text: str, letters: str) -> bool:
 def guess_codec(data: bytes) -> str:
     """Return chardet's guess of the codec; empty if the bytes are not text."""
     found = chardet.detect(data[:_SAMPLE_BYTES])["encoding"] or ""
-    return find_codec(found) or found
+    return find_python_codec(found) or found

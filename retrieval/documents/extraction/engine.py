@@ -98,7 +98,7 @@ def extract_by_engine(data: bytes, filename: str, media_type: str, limits: Extra
     line = _take_title_line(root)
     title = strip_title(make_canonical_text(document.metadata.title or line))
     _inline_footnotes(root)
-    _write_labels(root)
+    _write_alert_labels(root)
     text = _COUNTED_ITEM.sub(r"\1", f"{convert_html(root)}\n") if media_type == RTF else f"{convert_html(root)}\n"
     read = replace(build_markdown_text(text, title), left_out=left_out)
     is_titled = not title or any(section.title.casefold() == title.casefold() for section in read.sections)
@@ -143,11 +143,11 @@ def _prepare_rich_text(source: str, filename: str) -> bytes:
         source = pattern.sub(plainer, source)
     levels = dict(_HEADING_STYLE.findall(source))
 
-    def with_level(control: re.Match[str]) -> str:
+    def add_outline_level(control: re.Match[str]) -> str:
         level = levels.get(control[1])
         return f"{control[0].rstrip()}\\outlinelevel{int(level) - 1} " if level else control[0]
 
-    return _STYLE_CONTROL.sub(with_level, source).encode("latin-1")
+    return _STYLE_CONTROL.sub(add_outline_level, source).encode("latin-1")
 
 
 def _take_title_line(root: Any) -> str:
@@ -158,7 +158,7 @@ def _take_title_line(root: Any) -> str:
     return ""
 
 
-def _write_labels(root: Any) -> None:
+def _write_alert_labels(root: Any) -> None:
     for label in root.xpath("//p[@class='markdown-alert-title']"):
         words = label.getnext()
         if words is not None and (words.text or "").casefold() == label.text.casefold():
@@ -199,13 +199,13 @@ def convert_to_html(data: bytes, filename: str, media_type: str) -> Any:
     try:
         result = asyncio.run(extract())
     except (xberg.XbergError, RuntimeError) as error:
-        raise _refuse(filename, str(error)) from error
+        raise _build_damaged_file_error(filename, str(error)) from error
     if not result.results:
-        raise _refuse(filename, "; ".join(map(str, result.errors)))
+        raise _build_damaged_file_error(filename, "; ".join(map(str, result.errors)))
     return result.results[0]
 
 
-def _refuse(filename: str, reason: str) -> DocumentRejected:
+def _build_damaged_file_error(filename: str, reason: str) -> DocumentRejected:
     said = " ".join(reason.split())[:150]
     return DocumentRejected(
         f"{filename} is damaged or protected by a password ({said}): save it again in its program, without a password."

@@ -13,7 +13,7 @@ from lxml import etree
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.markdown import build_markdown_text
 from retrieval.documents.extraction.numbering import format_list_number
-from retrieval.documents.extraction.visible import HEADINGS, find_openable_elements, is_hidden, text_of
+from retrieval.documents.extraction.visible import HEADINGS, find_collapsible_elements, is_hidden, text_of
 from retrieval.documents.extraction.writer import TableCell, spread_merged_cells, write_markdown_table
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
@@ -124,7 +124,7 @@ def convert_html(root: etree._Element) -> str:
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOutParts, ...]]:
     _write_frames(root)
     unread = _drop_invisible_elements(root)
-    _tidy(root)
+    _rewrite_elements_for_markdown(root)
     main = _find_main(root)
     titles = root.findall(".//h1")
     if len(titles) == 1 and main not in (root, *titles[0].iterancestors()) and _read_unlinked_text(titles[0]).strip():
@@ -164,8 +164,8 @@ def _write_frames(root: etree._Element) -> None:
 
 def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
     tabs = _find_tab_elements(root)
-    opened = find_openable_elements(root)
-    _name_panels(root, tabs)
+    opened = find_collapsible_elements(root)
+    _insert_panel_headings(root, tabs)
     unread: dict[str, list[str]] = {"hidden": [], "struck": [], "outside": []}
     gone: set[etree._Element] = set()
     controls = set(opened.values())
@@ -178,7 +178,7 @@ def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
             gone.add(element)
             continue
         is_out = element.tag in _DROPPED
-        if not is_out and _belongs_to_site(element, letters[element], linked[element], most):
+        if not is_out and _is_site_boilerplate(element, letters[element], linked[element], most):
             unread["outside"] += [_read_unlinked_text(element)] * (element.tag in _PARTS)
             is_out = True
         if not is_out and is_hidden(element) and element not in opened:
@@ -198,11 +198,11 @@ def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:
     return unread
 
 
-def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: float) -> bool:
+def _is_site_boilerplate(element: etree._Element, letters: int, linked_letters: int, most_letters: float) -> bool:
     """Return whether an element is part of the site, such as a menu, and not of the page's content."""
     if element.tag in _FURNITURE or element.get("role") == "navigation":
         return element.tag != "footer" or next(element.iterancestors("blockquote", "figure"), None) is None
-    is_linked = linked > letters / 2
+    is_linked = linked_letters > letters / 2
     names = " ".join(element.get(name) or "" for name in ("class", "role", "aria-label"))
     # An article on newsletters may have the id "newsletter", made from its heading. So the id of an element with a
     # heading only counts if most of the element's text is links.
@@ -210,7 +210,7 @@ def _belongs_to_site(element: etree._Element, letters: int, linked: int, most: f
         names = f"{names} {element.get('id') or ''}"
     if element.tag == "aside":
         return is_linked or bool(_SITE_PART.search(names) or _LINKED_PART.search(names))
-    if element.tag not in _PARTS or letters - linked > most or element.find(".//h1") is not None:
+    if element.tag not in _PARTS or letters - linked_letters > most_letters or element.find(".//h1") is not None:
         return False
     return bool(_SITE_PART.search(names) or (is_linked and _LINKED_PART.search(names)))
 
@@ -247,7 +247,7 @@ def _find_tab_elements(root: etree._Element) -> list[etree._Element]:
     return [each for each in root.iter(etree.Element) if not _TABS.isdisjoint(map(each.get, kinds))]
 
 
-def _name_panels(root: etree._Element, tabs: list[etree._Element]) -> None:
+def _insert_panel_headings(root: etree._Element, tabs: list[etree._Element]) -> None:
     panels: dict[str, etree._Element] = {}
     for key in ("id", "aria-labelledby"):
         panels |= {name: each for each in root.iter(etree.Element) if (name := each.get(key))}
@@ -334,7 +334,7 @@ def _drop_page_links(root: etree._Element) -> None:
                 _drop(line)
 
 
-def _tidy(root: etree._Element) -> None:
+def _rewrite_elements_for_markdown(root: etree._Element) -> None:
     for table in list(root.iter("table")):
         for stray in [part for part in table if part.tag not in _IN_TABLES and part.find(".//tr") is None]:
             # Browsers show misplaced elements of a table before it.
@@ -346,7 +346,7 @@ def _tidy(root: etree._Element) -> None:
     _write_formulas(root)
     _mark_superscripts(root)
     _replace_layout_tables(root)
-    _write_definitions(root)
+    _write_definition_lists(root)
     _spread_merged_cells(root)
 
 
@@ -359,7 +359,7 @@ def _write_pictures(root: etree._Element) -> None:
             is_sign = picture.tag == "img" and len(words) <= _LONGEST_SIGN
             is_sign = is_sign and bool((picture.tail or _read_text_before(picture)).strip())
             if is_alone or is_sign or words.startswith("{\\displaystyle"):
-                _replace(picture, words)
+                _replace_with_text(picture, words)
     for ruby in list(root.iter("ruby")):
         reading = "".join(map(text_of, ruby.iter("rt")))
         for part in list(ruby.iter("rt", "rp")):
@@ -389,7 +389,7 @@ def _write_fields(root: etree._Element) -> None:
                 parent is None or not (parent.tag in _SENTENCE and _count_letters(_read_own_text(parent)))
             ):
                 words = ""
-        _replace(field, f"{words} " if field.tag == "svg" and words else words)
+        _replace_with_text(field, f"{words} " if field.tag == "svg" and words else words)
 
 
 def _write_formulas(root: etree._Element) -> None:
@@ -397,23 +397,23 @@ def _write_formulas(root: etree._Element) -> None:
         source = formula.get("alttext") or next(
             (text_of(each) for each in formula.iter("annotation") if "tex" in (each.get("encoding") or "")), ""
         )
-        _replace(formula, source or _write_math_line(formula))
+        _replace_with_text(formula, source or _write_math_line(formula))
 
 
 def _write_math_line(element: etree._Element) -> str:
     parts = [_write_math_line(child) for child in element if isinstance(child.tag, str) and child.tag != "annotation"]
     marks = {"msup": "^", "mover": "^", "msub": "_", "munder": "_", "mfrac": "/"}
     if element.tag in marks and len(parts) == 2:
-        return f"{_bracket(parts[0])}{marks[element.tag]}{_bracket(parts[1])}"
+        return f"{_bracket_operand(parts[0])}{marks[element.tag]}{_bracket_operand(parts[1])}"
     if element.tag in ("msubsup", "munderover") and len(parts) == 3:
-        return f"{parts[0]}_{_bracket(parts[1])}^{_bracket(parts[2])}"
+        return f"{parts[0]}_{_bracket_operand(parts[1])}^{_bracket_operand(parts[2])}"
     if element.tag in ("msqrt", "mroot"):
-        return f"√{_bracket(parts[0] if element.tag == 'mroot' and parts else ''.join(parts))}"
+        return f"√{_bracket_operand(parts[0] if element.tag == 'mroot' and parts else ''.join(parts))}"
     joined = " ".join(parts) if element.tag in ("mtr", "mtable") else "".join(parts)
     return f"{(element.text or '').strip()}{joined}"
 
 
-def _bracket(words: str) -> str:
+def _bracket_operand(words: str) -> str:
     return words if len(words) == 1 or words.isalnum() else f"({words})"
 
 
@@ -432,20 +432,20 @@ def _mark_superscripts(root: etree._Element) -> None:
         below = mark.getnext()
         is_fraction = mark.tag == "sup" and (mark.tail or "").strip() in ("/", "\u2044") and below is not None
         if not words or not _MARK.fullmatch(words):
-            _replace(mark, words)
+            _replace_with_text(mark, words)
         elif is_fraction and below is not None and below.tag == "sub":
             mark.tail = "/"
-            _replace(mark, f" {words}" if last.isalnum() else words)
+            _replace_with_text(mark, f" {words}" if last.isalnum() else words)
         elif not last.strip() or last in _BEFORE_WORDS:
-            _replace(mark, words)
+            _replace_with_text(mark, words)
         elif mark.tag == "sub":
-            _replace(mark, words if last.isalpha() or last in ")]" else f"_{words}")
+            _replace_with_text(mark, words if last.isalpha() or last in ")]" else f"_{words}")
         elif is_link or words.startswith("["):
-            _replace(mark, f" [{words.strip('[]')}]")
+            _replace_with_text(mark, f" [{words.strip('[]')}]")
         elif _ORDINAL.fullmatch(words):
-            _replace(mark, words)
+            _replace_with_text(mark, words)
         else:
-            _replace(mark, f"^{words}" if len(words.split()) == 1 else f"^({words})")
+            _replace_with_text(mark, f"^{words}" if len(words.split()) == 1 else f"^({words})")
 
 
 def _read_text_before(element: etree._Element) -> str:
@@ -473,8 +473,8 @@ def _replace_layout_tables(root: etree._Element) -> None:
             cells = [cell for row in _list_rows(table) if len(row) > 1 for cell in row]
             is_layout = not cells or max(_count_letters(text_of(cell)) for cell in cells) > _LONGEST_CELL
             for each in reversed(inner if not is_layout else []):
-                rows = (", ".join(filter(None, map(_flatten, row))) for row in _list_rows(each))
-                _replace(each, "; ".join(filter(None, rows)))
+                rows = (", ".join(filter(None, map(_flatten_to_text_line, row))) for row in _list_rows(each))
+                _replace_with_text(each, "; ".join(filter(None, rows)))
         if is_layout or all(len(row) < 2 for row in _list_rows(table)):
             for row in _list_rows(table):
                 for part in row:
@@ -492,7 +492,7 @@ def _list_rows(table: etree._Element) -> list[etree._Element]:
     return [row for part in parts for row in ([part] if part.tag == "tr" else part) if row.tag == "tr"]
 
 
-def _write_definitions(root: etree._Element) -> None:
+def _write_definition_lists(root: etree._Element) -> None:
     for definitions in list(root.iter("dl")):
         for group in definitions.findall("div"):
             _unwrap(group)
@@ -518,7 +518,7 @@ def _write_definitions(root: etree._Element) -> None:
 
 def _is_short_definition(entry: etree._Element) -> bool:
     blocks = [part.tag for part in entry.iterdescendants() if part.tag in _BLOCKS]
-    return len(_flatten(entry)) <= _LONGEST_DEFINITION and blocks in ([], ["p"])
+    return len(_flatten_to_text_line(entry)) <= _LONGEST_DEFINITION and blocks in ([], ["p"])
 
 
 def _end_with_colon(element: etree._Element) -> None:
@@ -539,7 +539,10 @@ def _spread_merged_cells(root: etree._Element) -> None:
         if not any(cell.get("colspan") or cell.get("rowspan") for row in cells for cell in row):
             continue
         rows = [
-            [TableCell(_flatten(cell), _read_span(cell, "colspan"), _read_span(cell, "rowspan")) for cell in row]
+            [
+                TableCell(_flatten_to_text_line(cell), _read_span(cell, "colspan"), _read_span(cell, "rowspan"))
+                for cell in row
+            ]
             for row in cells
         ]
         for child in list(table):
@@ -562,10 +565,10 @@ def _read_number(element: etree._Element, name: str) -> int | None:
 
 def _drop(element: etree._Element) -> None:
     """Remove an element, but keep the text after it, which lxml stores in the element."""
-    _replace(element, "")
+    _replace_with_text(element, "")
 
 
-def _replace(element: etree._Element, words: str) -> None:
+def _replace_with_text(element: etree._Element, words: str) -> None:
     parent, before, tail = element.getparent(), element.getprevious(), words + (element.tail or "")
     if parent is None:
         return
@@ -618,7 +621,7 @@ def _write(element: etree._Element, parts: list[str]) -> None:
     if not isinstance(tag, str) or tag == "head" or (tag == "li" and not text_of(element)):
         return
     if tag in HEADINGS:
-        parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten(element)}\n\n")
+        parts.append(f"\n\n{'#' * HEADINGS[tag]} {_flatten_to_text_line(element)}\n\n")
     elif tag == "pre":
         for part in element.iter("br", "div", "p", "li"):
             part.tail = f"\n{(part.tail or '').lstrip()}" if part.tag != "br" else f"\n{part.tail or ''}"
@@ -627,21 +630,23 @@ def _write(element: etree._Element, parts: list[str]) -> None:
         parts.append(f"\n\n{fence}\n{code}\n{fence}\n\n")
     elif tag == "table":
         caption = element.find("caption")
-        rows = ([_flatten(cell) for cell in row if cell.tag in ("td", "th")] for row in _list_rows(element))
-        title = _flatten(caption) if caption is not None else ""
+        rows = (
+            [_flatten_to_text_line(cell) for cell in row if cell.tag in ("td", "th")] for row in _list_rows(element)
+        )
+        title = _flatten_to_text_line(caption) if caption is not None else ""
         parts.append(f"\n\n{title}\n\n{write_markdown_table(rows)}\n\n")
     elif tag == "br":
         parts.append("\n")
     elif tag in ("code", "kbd", "samp"):
-        words = _flatten(element)
+        words = _flatten_to_text_line(element)
         _append_words(parts, f"`{words}`" if words and "`" not in words else words)
     else:
         edge = "\n\n" if tag in _BLOCKS and not _ITEM_BEGINS.search("".join(parts[-3:])) else ""
         _append_words(parts, f"\n{_make_list_marker(element)} " if tag == "li" else edge)
-        _write_words(element.text, parts)
+        _append_inline_text(element.text, parts)
         for child in element:
             _write(child, parts)
-            _write_words(child.tail, parts)
+            _append_inline_text(child.tail, parts)
         _append_words(parts, "\n\n" if tag in _BLOCKS else "")
 
 
@@ -665,7 +670,7 @@ def _make_list_marker(item: etree._Element) -> str:
     return "   " * sum(1 for _ in item.iterancestors("li")) + sign
 
 
-def _write_words(text: str | None, parts: list[str]) -> None:
+def _append_inline_text(text: str | None, parts: list[str]) -> None:
     words = re.sub(r"\s+", " ", text or "")
     if not parts or parts[-1][-1] in "\n ":
         words = words.lstrip()
@@ -677,7 +682,7 @@ def _append_words(parts: list[str], words: str) -> None:
         parts.append(words)
 
 
-def _flatten(element: etree._Element) -> str:
+def _flatten_to_text_line(element: etree._Element) -> str:
     parts: list[str] = []
     for event, each in etree.iterwalk(element, events=("start", "end")):
         edge = " " if each is not element and (each.tag in _BLOCKS or each.tag == "br") else ""

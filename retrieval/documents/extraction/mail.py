@@ -31,14 +31,14 @@ from tnefparse.properties import MAPI_ATTACH_LONG_FILENAME as _LONG_NAME
 
 from retrieval.documents import formats
 from retrieval.documents.extraction import extract
-from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.calendars import extract_calendar
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import parse_html, write_page
 from retrieval.documents.extraction.signed import find_signed_content
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
-from retrieval.text.encodings import find_codec, replace_unknown_encodings
+from retrieval.text.encodings import find_python_codec, replace_unknown_encodings
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, derive_title, describe_left_out_parts, strip_title
 from retrieval.text.word_lists import fill_in
 
@@ -97,7 +97,7 @@ def extract_mail(data: bytes, filename: str, media_type: str, limits: Extraction
     # Apple Mail adds the length before the message, and notes after it.
     if count := _EMLX_COUNT.match(data):
         data = data[count.end() : count.end() + int(count[1])]
-    return _write_mail(_parse(data), filename, limits)
+    return _write_mail(_parse_message(data), filename, limits)
 
 
 def extract_mailbox(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
@@ -106,21 +106,21 @@ def extract_mailbox(data: bytes, filename: str, media_type: str, limits: Extract
     ends = [*(mark.start() for mark in marks[1:]), len(data)]
     messages = [_QUOTED_MARK.sub(rb"\1", data[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
     if len(messages) == 1:
-        return _write_mail(_parse(messages[0]), filename, limits)
-    members = Members(filename, limits)
+        return _write_mail(_parse_message(messages[0]), filename, limits)
+    members = MemberCollector(filename, limits)
     title = derive_title(filename)
     writer = MarkdownWriter(filename, limits)
     writer.add_heading(title, 1)
     for message in messages:
-        parsed = _parse(message)
+        parsed = _parse_message(message)
         subject = _read_header(parsed, "Subject") or "message"
         members.add(f"{subject.replace('/', '-')}.eml", message)
         told = "; ".join(filter(None, (subject, _read_header(parsed, "From"), _read_header(parsed, "Date"))))
         writer.add_item(told.replace("<", "(").replace(">", ")"))
-    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out)
+    return writer.build_extracted_text(title, members=members.member_files, left_out=members.left_out_parts)
 
 
-def _parse(data: bytes) -> EmailMessage:
+def _parse_message(data: bytes) -> EmailMessage:
     if b"\0" in data[:200]:
         data = decode(data, "The message").encode()
     return email.message_from_bytes(data, policy=_POLICY)
@@ -146,7 +146,7 @@ def _write_mail(
     for block in reader.blocks:
         writer.add_paragraph(block)
     unread = [describe_left_out_parts(kind, (), count) for kind, count in reader.unread.items()]
-    left_out = (*members.left_out, *(each for found in unread for each in found))
+    left_out = (*members.left_out_parts, *(each for found in unread for each in found))
     return writer.build_extracted_text(subject, members=members.member_files, left_out=left_out)
 
 
@@ -158,7 +158,7 @@ class _MailReader:
         self._calendars: set[str] = set()
         self.unread: Counter[str] = Counter()
         self.blocks: list[str] = []
-        self.members = Members(filename, limits)
+        self.members = MemberCollector(filename, limits)
 
     def record_inline_attachments(self, message: EmailMessage) -> None:
         """Record attachments that the mail's HTML shows, such as logos. They do not become documents."""
@@ -169,49 +169,51 @@ class _MailReader:
 
     def read(self, part: Any) -> None:
         kind, name = part.get_content_type(), _find_name(part)
-        main, _, sub = kind.partition("/")
+        main, _, subtype = kind.partition("/")
         ending = posixpath.splitext(name)[1].lower()
         is_attached = part.get_content_disposition() == "attachment"
-        if sub in _SIGNATURES or (main == "text" and sub in _FOR_OTHER_PROGRAMS and not is_attached):
+        if subtype in _SIGNATURES or (main == "text" and subtype in _FOR_OTHER_PROGRAMS and not is_attached):
             return
         if kind in ("multipart/encrypted", "application/x-microsoft-rpmsg-message") or ending == ".rpmsg":
             self.members.leave_out("encrypted", name or "message")
         elif main == "message":
-            self._read_message(part, sub, name)
+            self._read_message(part, subtype, name)
         elif kind == "multipart/alternative":
             self._read_alternatives(list(part.iter_parts()))
         elif part.is_multipart():
             for each in part.iter_parts():
                 self.read(each)
-        elif sub in ("pkcs7-mime", "x-pkcs7-mime") or ending == ".p7m":
+        elif subtype in ("pkcs7-mime", "x-pkcs7-mime") or ending == ".p7m":
             self._read_signed_message(part.get_payload(decode=True) or b"", name or "message")
-        elif sub in ("ms-tnef", "vnd.ms-tnef") or name.lower() == "winmail.dat":
+        elif subtype in ("ms-tnef", "vnd.ms-tnef") or name.lower() == "winmail.dat":
             self._read_outlook_package(part.get_payload(decode=True) or b"", name or "winmail.dat")
-        elif sub in ("calendar", "ics") or ending == ".ics":
+        elif subtype in ("calendar", "ics") or ending == ".ics":
             self._read_calendar(part, name)
-        elif sub in ("rtf", "x-rtf", _COMPRESSED) and not is_attached and not name:
-            self._add_rich_text(part.get_payload(decode=True) or b"", is_compressed=sub == _COMPRESSED)
+        elif subtype in ("rtf", "x-rtf", _COMPRESSED) and not is_attached and not name:
+            self._add_rich_text(part.get_payload(decode=True) or b"", is_compressed=subtype == _COMPRESSED)
         elif not is_attached and (
             main == "multipart"
-            or (main == "text" and sub in _WORDS and not name)
+            or (main == "text" and subtype in _WORDS and not name)
             or (kind == "text/plain" and part.get_content_disposition() == "inline")
         ):
-            self._add_text(_read_text(part, self._filename), sub)
+            self._add_text_block(_read_text(part, self._filename), subtype)
         else:
             data = cast(bytes, part.get_payload(decode=True) or b"")
-            self._attach(name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID"))
+            self._add_attachment(
+                name or f"attachment{mimetypes.guess_extension(kind) or ''}", data, part.get("Content-ID")
+            )
 
-    def _add_text(self, text: str, sub: str = "plain") -> None:
-        if sub == "html" or formats.is_html(formats.Content(text[:4096].encode(), "")):
+    def _add_text_block(self, text: str, subtype: str = "plain") -> None:
+        if subtype == "html" or formats.is_html(formats.FileContent(text[:4096].encode(), "")):
             root = parse_html(text, self._filename) if text.strip() else None
             words, left_out = write_page(root) if root is not None else ("", ())
             self.blocks.append(words)
             self.unread.update({each.kind: each.count for each in left_out})
             return
-        if sub in ("enriched", "richtext"):
+        if subtype in ("enriched", "richtext"):
             text = _MARK.sub("", text)
-        if sub == "rfc822-headers":
-            text = _list_headers(_parse(text.encode()), ("Subject", *HEADERS))
+        if subtype == "rfc822-headers":
+            text = _list_headers(_parse_message(text.encode()), ("Subject", *HEADERS))
         for block in _PGP_BLOCK.finditer(text):
             if block[1] == "MESSAGE":
                 self.members.leave_out("encrypted", "PGP message")
@@ -238,31 +240,31 @@ class _MailReader:
             (others if part.get_content_type() == "text/calendar" else forms).append(self.blocks)
         chosen = forms[0] if forms else []
         for form in forms[1:]:
-            chosen = self._choose(chosen, form)
+            chosen = self._choose_form(chosen, form)
         self.blocks = [*before, *chosen, *(block for blocks in others for block in blocks)]
 
-    def _choose(self, plain: list[str], rich: list[str]) -> list[str]:
-        chosen, lost = _choose(plain, rich)
+    def _choose_form(self, plain: list[str], rich: list[str]) -> list[str]:
+        chosen, lost = _choose_fuller_form(plain, rich)
         if lost > _DIFFERENT_WORDS:
             self.unread["other_form"] += lost
         return chosen
 
-    def _read_message(self, part: Any, sub: str, name: str) -> None:
+    def _read_message(self, part: Any, subtype: str, name: str) -> None:
         inner = part.get_payload(0) if part.is_multipart() and part.get_payload() else part
-        if sub == "partial":
+        if subtype == "partial":
             self.members.leave_out("partial", name or "message")
-        elif sub == "external-body":
+        elif subtype == "external-body":
             self.members.leave_out("linked", name or str(part.get_param("url") or part.get_param("name") or "message"))
-        elif sub in ("rfc822", "global", "news"):
+        elif subtype in ("rfc822", "global", "news"):
             data = inner.as_bytes()
             if not inner.keys():
                 # Some programs encode an attached message in base64, which RFC 2046 forbids.
                 data = _decode_base64(str(inner.get_payload())) or data
-            subject = _read_header(_parse(data), "Subject").replace("/", "-")
+            subject = _read_header(_parse_message(data), "Subject").replace("/", "-")
             self.members.add(name or f"{subject or 'message'}.eml", data)
         else:
             reports = part.get_payload() if part.is_multipart() else []
-            self._add_text("\n\n".join(_list_headers(report, report.keys()) for report in reports))
+            self._add_text_block("\n\n".join(_list_headers(report, report.keys()) for report in reports))
 
     def _read_calendar(self, part: Any, name: str) -> None:
         data = cast(bytes, part.get_payload(decode=True) or b"")
@@ -278,7 +280,7 @@ class _MailReader:
             for member in events.members:
                 self.members.add(*member)
 
-    def _attach(self, name: str, data: bytes, content_id: Any) -> None:
+    def _add_attachment(self, name: str, data: bytes, content_id: Any) -> None:
         extension = posixpath.splitext(name)[1].lower()
         is_shown = str(content_id or "").strip().strip("<>") in self._shown
         if is_shown and extension in _PICTURES:
@@ -293,7 +295,7 @@ class _MailReader:
         if content is None:
             self.members.leave_out("encrypted", name)
         else:
-            inner = _parse(content)
+            inner = _parse_message(content)
             self.record_inline_attachments(inner)
             self.read(inner)
 
@@ -305,30 +307,30 @@ class _MailReader:
             return
         before, self.blocks = self.blocks, []
         if page := _decode_text(package.htmlbody, package.codepage):
-            self._add_text(page, "html")
+            self._add_text_block(page, "html")
         elif words := _decode_text(package.body, package.codepage):
-            self._add_text(words)
+            self._add_text_block(words)
         elif package._rtfbody:
             self._add_rich_text(bytes(package._rtfbody) + b"\0", is_compressed=True)
         has_words = any(self.blocks)
-        self.blocks = self._choose(before, self.blocks)
+        self.blocks = self._choose_form(before, self.blocks)
         for attachment in package.attachments:
             long = next((each.data for each in attachment.mapi_attrs if each.name == _LONG_NAME), None)
             title = _decode_text(long or attachment._name, package.codepage) or "attachment"
             if hasattr(attachment, "embed"):
                 inner = EmailMessage()
                 inner["Subject"] = " ".join(title.split())
-                _attach(inner, "winmail.dat", attachment.data)
+                _attach_file(inner, "winmail.dat", attachment.data)
                 self.members.add(f"{title}.eml", bytes(inner))
             elif attachment.data:
-                self._attach(title, bytes(attachment.data), "")
+                self._add_attachment(title, bytes(attachment.data), "")
             else:
                 self.members.leave_out("outlook", title)
         if not package.attachments and not has_words:
             self.members.leave_out("outlook", name)
 
 
-def _choose(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
+def _choose_fuller_form(plain: list[str], rich: list[str]) -> tuple[list[str], int]:
     first, second = _collect_words(plain), _collect_words(rich)
     is_stub = len(first) <= _LONGEST_STUB and any(map(_STUB.search, plain)) and len(first & second) < len(first) / 2
     if not first or (is_stub and second):
@@ -350,7 +352,7 @@ def _list_headers(message: EmailMessage, names: Iterable[str]) -> str:
 
 def _decode_text(value: Any, codepage: str | None) -> str:
     if isinstance(value, bytes):
-        value = value.decode(find_codec(codepage or "") or "windows-1252", "replace")
+        value = value.decode(find_python_codec(codepage or "") or "windows-1252", "replace")
     return make_canonical_text(str(value or "")).strip()
 
 
@@ -467,13 +469,13 @@ def _convert_message(message: Any, depth: int = 0) -> tuple[EmailMessage, list[s
             inner = next((_AttachedMessage(each) for each in storages if each.name == _EMBEDDED_MESSAGE), None)
             if inner is not None and depth < _MOST_DEPTH:
                 subject = inner.subject.replace("/", "-").strip() or "message"
-                _attach(mail, f"{subject}.eml", bytes(_convert_message(inner, depth + 1)[0]))
+                _attach_file(mail, f"{subject}.eml", bytes(_convert_message(inner, depth + 1)[0]))
         elif method in _BY_REFERENCE:
             linked.append(name or "attachment")
         else:
             name = name or f"attachment{properties.str_prop_value(constants.PID_ATTACH_EXTENSION) or ''}"
             content_id = properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID)
-            _attach(mail, name, attachment.file_bytes or b"", content_id)
+            _attach_file(mail, name, attachment.file_bytes or b"", content_id)
     return mail, linked
 
 
@@ -485,6 +487,6 @@ def _decompress_rich_text(rich: bytes) -> bytes:
         raise DocumentRejected("message.rtf is damaged.") from error
 
 
-def _attach(mail: EmailMessage, name: str, data: bytes, content_id: str | None = None) -> None:
+def _attach_file(mail: EmailMessage, name: str, data: bytes, content_id: str | None = None) -> None:
     cid = f"<{content_id}>" if content_id else None
     mail.add_attachment(data, maintype="application", subtype="octet-stream", filename=name, cid=cid)

@@ -47,7 +47,7 @@ class _Section(NamedTuple):
     condition: str
     tokens: list[_Token]
 
-    def has(self, signs: str) -> bool:
+    def has_any_sign(self, signs: str) -> bool:
         return any(token.kind != "words" and token.words[0] in signs for token in self.tokens)
 
 
@@ -58,19 +58,19 @@ def show_value(value: object, number_format: str = "") -> str:
     if isinstance(value, str):
         section = sections[3] if len(sections) > 3 else sections[-1]
         pieces = [value if token.kind == "sign" else token.words for token in section.tokens]
-        return "".join(pieces) if value and section.has("@") else value
+        return "".join(pieces) if value and section.has_any_sign("@") else value
     if isinstance(value, (date, time, timedelta)):
         is_day = isinstance(value, date) and getattr(value, "time", time)() == time()
         usual = "[h]:mm" if isinstance(value, timedelta) else "hh:mm" if isinstance(value, time) else "yyyy-mm-dd hh:mm"
-        has_moment = sections[0].has("yemdhs")
+        has_moment = sections[0].has_any_sign("yemdhs")
         return _show_moment(
             value, (sections if has_moment else _read_format("yyyy-mm-dd" if is_day else usual))[0].tokens
         )
     if not isinstance(value, (int, float)) or not isfinite(value):
         return str(value)
-    at = _choose(sections, value)
+    at = _choose_section_index(sections, value)
     tokens = sections[at].tokens
-    if sections[at].has("yemdhs"):
+    if sections[at].has_any_sign("yemdhs"):
         return _show_moment(timedelta(days=value), tokens) if -690_000 < value < 2_900_000 else show_number(value)
     shown = _show_number(abs(value), tokens)
     if value == 0 and shown and not re.search(r"\w", shown):
@@ -113,8 +113,8 @@ def _read_format(number_format: str) -> list[_Section]:
     return sections
 
 
-def _choose(sections: Sequence[_Section], value: float) -> int:
-    numeric = [section for section in sections[:3] if not section.has("@")] or sections[:1]
+def _choose_section_index(sections: Sequence[_Section], value: float) -> int:
+    numeric = [section for section in sections[:3] if not section.has_any_sign("@")] or sections[:1]
     if any(section.condition for section in numeric):
         for at, section in enumerate(numeric):
             match = _CONDITION.fullmatch(section.condition)
@@ -176,12 +176,12 @@ def _show_digits(number: Decimal, pattern: str) -> str:
     decimals = min(len(_PLACE.findall(rest)), _MOST_DECIMALS)
     rounded = number.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _CONTEXT)
     before, _, after = f"{rounded:f}".partition(".")
-    needed = iter(_trim(after, rest))
+    needed = iter(_trim_optional_zeros(after, rest))
     shown = _PLACE.sub(lambda match: next(needed, ""), rest)
     return f"{_show_integer_part(before.lstrip('0'), whole)}{'.' * bool(re.match('[0-9]', shown))}{shown}{behind}"
 
 
-def _trim(digits: str, pattern: str) -> str:
+def _trim_optional_zeros(digits: str, pattern: str) -> str:
     least = "".join(_PLACE.findall(pattern)).rfind("0") + 1
     return digits[:least] + digits[least:].rstrip("0")
 

@@ -112,7 +112,7 @@ class ParagraphNumbering:
             for (owner, level), start in self._starts.items():
                 if owner == num_id:
                     counts[level] = start - 1
-        counts[at] = counts.get(at, self._start(levels, at) - 1) + 1
+        counts[at] = counts.get(at, self._read_start_number(levels, at) - 1) + 1
         for deeper in [
             level for level in counts if level > at and _read_value(levels.get(level), "w:lvlRestart") != "0"
         ]:
@@ -124,16 +124,16 @@ class ParagraphNumbering:
             return at, ""
         is_legal = levels[at].find(qn("w:isLgl")) is not None
 
-        def show(match: re.Match[str]) -> str:
+        def format_level_number(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
-            value = counts.setdefault(level, self._start(levels, level)) if level <= at else 0
+            value = counts.setdefault(level, self._read_start_number(levels, level)) if level <= at else 0
             form = _read_value(levels.get(level), "w:numFmt")
             return format_list_number(value, "decimal" if is_legal and form != "decimalZero" else form)
 
-        return at, _PLACE.sub(show, pattern).strip()
+        return at, _PLACE.sub(format_level_number, pattern).strip()
 
     @staticmethod
-    def _start(levels: dict[int, Any], at: int) -> int:
+    def _read_start_number(levels: dict[int, Any], at: int) -> int:
         return int((_read_value(levels[at], "w:start") if at in levels else "") or 1)
 
 

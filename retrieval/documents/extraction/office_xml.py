@@ -11,7 +11,7 @@ from typing import Any
 
 from lxml import etree
 
-from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.text.extracted import ExtractionLimits
 from retrieval.text.word_lists import fill_in
@@ -38,7 +38,7 @@ _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _OTHER_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 
 
-def convert_to_plain_office(data: bytes) -> bytes:
+def normalise_office_file(data: bytes) -> bytes:
     """Return the file without the variants of content types and namespaces that the libraries refuse."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         types = archive.read(_TYPES)
@@ -86,7 +86,7 @@ def qualify_name(prefixed: str) -> str:
     return f"{{{_NAMESPACES[prefix]}}}{local}"
 
 
-def choose_alternatives(root: Element) -> None:
+def resolve_alternate_content(root: Element) -> None:
     """Remove the fallbacks of AlternateContent elements, which repeat the words of the first choice."""
     for alternative in list(root.iter(qualify_name("mc:AlternateContent"))):
         choice = alternative.find(qualify_name("mc:Choice"))
@@ -109,7 +109,7 @@ def _remove(element: Element) -> None:
 _PAGE_NUMBER = re.compile(fill_in(r"(?:<page_count>|[\d\s/-])++", "documents"), re.I)
 
 
-def is_page_number(words: str) -> bool:
+def is_blank_or_page_number(words: str) -> bool:
     """Return whether a line has no words, or only a page number."""
     return sum(map(str.isalpha, words)) < 2 or bool(_PAGE_NUMBER.fullmatch(words))
 
@@ -128,9 +128,9 @@ def describe_picture(description: str | None) -> str:
     return f"[Picture: {words}]"
 
 
-def collect_embedded_files(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> Members:
+def collect_embedded_files(parts: Iterable[Any], filename: str, limits: ExtractionLimits) -> MemberCollector:
     """Return the files that are embedded in the document."""
-    members = Members(filename, limits)
+    members = MemberCollector(filename, limits)
     seen: set[str] = set()
     for part in parts:
         for relation in part.rels.values():
@@ -238,26 +238,27 @@ def _write_math(element: Element) -> Iterator[str]:
         yield element.text or ""
         return
 
-    def write_part(of: str) -> str:
-        found = element.find(qualify_name(f"m:{of}"))
+    def write_child(name: str) -> str:
+        found = element.find(qualify_name(f"m:{name}"))
         return "".join(_write_math(found)).strip() if found is not None else ""
 
-    def grouped(words: str) -> str:
+    def add_brackets(words: str) -> str:
         return words if len(words) < 2 or words.isalnum() or (words[0] == "(" and words[-1] == ")") else f"({words})"
 
     match local:
         case "f":
             kind = element.find(f"{qualify_name('m:fPr')}/{qualify_name('m:type')}")
             sign = ", " if kind is not None and kind.get(qualify_name("m:val")) == "noBar" else "/"
-            yield f"{grouped(write_part('num'))}{sign}{grouped(write_part('den'))}"
+            yield f"{add_brackets(write_child('num'))}{sign}{add_brackets(write_child('den'))}"
         case "sSup":
-            yield f"{grouped(write_part('e'))}^{grouped(write_part('sup'))}"
+            yield f"{add_brackets(write_child('e'))}^{add_brackets(write_child('sup'))}"
         case "sSub":
-            yield f"{grouped(write_part('e'))}_{grouped(write_part('sub'))}"
+            yield f"{add_brackets(write_child('e'))}_{add_brackets(write_child('sub'))}"
         case "limLow" | "limUpp":
-            yield f"{grouped(write_part('e'))}{'_' if local == 'limLow' else '^'}{grouped(write_part('lim'))}"
+            sign = "_" if local == "limLow" else "^"
+            yield f"{add_brackets(write_child('e'))}{sign}{add_brackets(write_child('lim'))}"
         case "sPre":
-            yield f"_{grouped(write_part('sub'))}^{grouped(write_part('sup'))} {write_part('e')}"
+            yield f"_{add_brackets(write_child('sub'))}^{add_brackets(write_child('sup'))} {write_child('e')}"
         case "m" | "eqArr":
             rows = (
                 [*row] if local == "m" else [row]
@@ -265,17 +266,18 @@ def _write_math(element: Element) -> Iterator[str]:
             )
             yield "; ".join(", ".join(map(write_equation, row)) for row in rows)
         case "sSubSup":
-            yield f"{grouped(write_part('e'))}_{grouped(write_part('sub'))}^{grouped(write_part('sup'))}"
+            below, above = add_brackets(write_child("sub")), add_brackets(write_child("sup"))
+            yield f"{add_brackets(write_child('e'))}_{below}^{above}"
         case "rad":
-            yield f"{write_part('deg')}√{grouped(write_part('e'))}"
+            yield f"{write_child('deg')}√{add_brackets(write_child('e'))}"
         case "nary":
             chosen = element.find(f"{qualify_name('m:naryPr')}/{qualify_name('m:chr')}")
             limits = "".join(
-                f"{mark}{grouped(words)}"
-                for mark, words in (("_", write_part("sub")), ("^", write_part("sup")))
+                f"{mark}{add_brackets(words)}"
+                for mark, words in (("_", write_child("sub")), ("^", write_child("sup")))
                 if words
             )
-            yield f"{chosen.get(qualify_name('m:val')) if chosen is not None else '∫'}{limits} {write_part('e')}"
+            yield f"{chosen.get(qualify_name('m:val')) if chosen is not None else '∫'}{limits} {write_child('e')}"
         case "d":
             marks = {
                 etree.QName(each).localname: each.get(qualify_name("m:val")) for each in element.iterfind("{*}dPr/*")
@@ -283,7 +285,7 @@ def _write_math(element: Element) -> Iterator[str]:
             inside = ", ".join(map(write_equation, element.iterchildren(qualify_name("m:e"))))
             yield f"{marks.get('begChr', '(')}{inside}{marks.get('endChr', ')')}"
         case "func":
-            yield f"{write_part('fName')} {grouped(write_part('e'))}"
+            yield f"{write_child('fName')} {add_brackets(write_child('e'))}"
         case "rPr" | "ctrlPr":
             return
         case _:

@@ -105,13 +105,13 @@ def _extract_page(data: bytes, filename: str) -> ExtractedText:
 def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> ExtractedText:
     root = parse_xml(data)
     formats = {
-        _get(style, "ID"): _get(each, "Format")
+        _get_attribute(style, "ID"): _get_attribute(each, "Format")
         for style in root.iter("{*}Style")
         for each in style.iter("{*}NumberFormat")
     }
     shown, hidden = [], []
     for sheet in root.iter("{*}Worksheet"):
-        name = make_canonical_text(_get(sheet, "Name"))
+        name = make_canonical_text(_get_attribute(sheet, "Name"))
         if sheet.findtext("{*}WorksheetOptions/{*}Visible") in ("SheetHidden", "SheetVeryHidden"):
             hidden.append(name)
         else:
@@ -120,48 +120,50 @@ def _extract_xml(data: bytes, filename: str, limits: ExtractionLimits) -> Extrac
     return write_sheets(shown, filename, title, limits, describe_left_out_parts("sheets", hidden))
 
 
-def _get(element: etree._Element, name: str) -> str:
+def _get_attribute(element: etree._Element, name: str) -> str:
     return element.get(f"{{urn:schemas-microsoft-com:office:spreadsheet}}{name}") or ""
 
 
-def _number_elements(elements: Iterator[etree._Element], extent: str) -> Iterator[tuple[int, etree._Element]]:
+def _enumerate_elements(
+    elements: Iterator[etree._Element], extent_attribute: str
+) -> Iterator[tuple[int, etree._Element]]:
     """Yield elements, such as rows, with their numbers from 1.
 
-    An element can cover several numbers, such as a merged cell. ``extent`` is the name of the attribute that
+    An element can cover several numbers, such as a merged cell. ``extent_attribute`` is the name of the attribute that
     counts the covered numbers after the first.
     """
     at = 0
     for element in elements:
-        at = int(_get(element, "Index") or at + 1)
+        at = int(_get_attribute(element, "Index") or at + 1)
         yield at, element
-        at += int(_get(element, extent) or 0)
+        at += int(_get_attribute(element, extent_attribute) or 0)
 
 
 def _read_xml_sheet(sheet: etree._Element, name: str, formats: dict[str, str]) -> Sheet:
     merged: list[CellArea] = []
     read = Sheet(name, merged=merged)
     hidden: set[int] = set()
-    for row_at, row in _number_elements(sheet.iterfind("{*}Table/{*}Row"), "Span"):
-        if _get(row, "Hidden") == "1":
+    for row_at, row in _enumerate_elements(sheet.iterfind("{*}Table/{*}Row"), "Span"):
+        if _get_attribute(row, "Hidden") == "1":
             hidden.add(row_at)
-        for at, cell in _number_elements(row.iterfind("{*}Cell"), "MergeAcross"):
+        for at, cell in _enumerate_elements(row.iterfind("{*}Cell"), "MergeAcross"):
             value = cell.find("{*}Data")
-            kind = _get(value, "Type") if value is not None else ""
+            kind = _get_attribute(value, "Type") if value is not None else ""
             text = "".join(value.itertext()) if value is not None else ""
-            number_format = formats.get(_get(cell, "StyleID") or _get(row, "StyleID"), "")
+            number_format = formats.get(_get_attribute(cell, "StyleID") or _get_attribute(row, "StyleID"), "")
             if named := _NAMES.fullmatch(number_format):
                 number_format = "h:mm" if named[1] == "Time" else ""
             read.add(row_at, at, _read_xml_value(kind, text), _NAMED_FORMATS.get(number_format, number_format))
             for note in cell.iterfind("{*}Comment/{*}Data"):
                 read.notes[row_at, at] = make_canonical_text("".join(note.itertext()))
-            across, down = (int(_get(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))
+            across, down = (int(_get_attribute(cell, f"Merge{way}") or 0) for way in ("Across", "Down"))
             if across or down:
                 merged.append(CellArea(row_at, at, row_at + down, at + across))
     columns = {
         number
-        for at, column in _number_elements(sheet.iterfind("{*}Table/{*}Column"), "Span")
-        if _get(column, "Hidden") == "1"
-        for number in range(at, at + 1 + min(int(_get(column, "Span") or 0), 1_000))
+        for at, column in _enumerate_elements(sheet.iterfind("{*}Table/{*}Column"), "Span")
+        if _get_attribute(column, "Hidden") == "1"
+        for number in range(at, at + 1 + min(int(_get_attribute(column, "Span") or 0), 1_000))
     }
     read.drop_hidden(hidden, columns)
     return read

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 
 from retrieval.documents.extraction.archive import parse_xml
-from retrieval.documents.extraction.office_xml import is_page_number
+from retrieval.documents.extraction.office_xml import is_blank_or_page_number
 from retrieval.documents.extraction.opendocument_parts import OpenDocumentNumbering, add_generated_text
 from retrieval.documents.extraction.opendocument_sheet import (
     NAMESPACES,
@@ -81,7 +81,7 @@ def _read_margins(styles: Element | None) -> Iterator[str]:
     for page in styles.iter(qualify_name("style:master-page")) if styles is not None else ():
         for paragraph in page.iter(qualify_name("text:p")):
             words = read_words(paragraph)
-            if words not in seen and not is_page_number(words):
+            if words not in seen and not is_blank_or_page_number(words):
                 seen.add(words)
                 yield words
 

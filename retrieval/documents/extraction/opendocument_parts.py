@@ -74,12 +74,12 @@ def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
     raised, lowered, unseen = _find_styles(root)
     for element in list(root.iter(qualify_name("text:span"), qualify_name("text:p"), qualify_name("text:h"))):
         if element.get(qualify_name("text:style-name")) in unseen:
-            _replace(element, "")
+            _replace_with_span(element, "")
     for hidden in list(root.iter(qualify_name("text:hidden-text"))):
-        _replace(hidden, "")
+        _replace_with_span(hidden, "")
     for hidden in list(root.iter(qualify_name("text:hidden-paragraph"))):
         if hidden.get(qualify_name("text:is-hidden")) == "true":
-            _replace(next(hidden.iterancestors(qualify_name("text:p"), qualify_name("text:h"))), "")
+            _replace_with_span(next(hidden.iterancestors(qualify_name("text:p"), qualify_name("text:h"))), "")
     controls = {
         control.get(qualify_name("form:id")) or control.get(qualify_name("xml:id")): control
         for forms in root.iter(qualify_name("office:forms"))
@@ -87,7 +87,7 @@ def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
     }
     for place in list(root.iter(qualify_name("draw:control"))):
         control = controls.get(place.get(qualify_name("draw:control")))
-        _replace(place, _read_control(control) if control is not None else "")
+        _replace_with_span(place, _read_control(control) if control is not None else "")
     for place in list(root.iter(qualify_name("draw:object"))):
         _inline_embedded_object(place, archive)
     for paragraph in root.iter(qualify_name("text:p"), qualify_name("text:h")):
@@ -131,7 +131,7 @@ def _inline_embedded_object(place: Element, archive: zipfile.ZipFile) -> None:
     if root.tag == qualify_name("math:math"):
         note = next(root.iter(qualify_name("math:annotation")), None)
         words = note.text if note is not None else " ".join(map(str, root.itertext()))
-        _replace(place, f" {' '.join((words or '').split())} ")
+        _replace_with_span(place, f" {' '.join((words or '').split())} ")
     elif root.find(f".//{qualify_name('office:chart')}") is not None:
         anchor = next(place.iterancestors(qualify_name("text:p")), None)
         anchor = next(place.iterancestors(qualify_name("draw:frame")), place) if anchor is None else anchor
@@ -139,7 +139,7 @@ def _inline_embedded_object(place: Element, archive: zipfile.ZipFile) -> None:
             anchor.addnext(copy.deepcopy(table))
 
 
-def _replace(element: Element, words: str) -> None:
+def _replace_with_span(element: Element, words: str) -> None:
     parent = element.getparent()
     if parent is not None:
         span = etree.Element(qualify_name("text:span"))

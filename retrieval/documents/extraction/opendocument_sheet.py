@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from retrieval.documents.extraction.archive import ENTITY, check_archive, parse_xml
+from retrieval.documents.extraction.archive import ENTITY, check_archive_safety, parse_xml
 from retrieval.documents.extraction.cell_tables import Cell
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.number_formats import show_value
@@ -57,7 +57,7 @@ def load_content(data: bytes, filename: str, limits: ExtractionLimits) -> tuple[
 
     Raises: DocumentRejected if it is encrypted or too large.
     """
-    check_archive(data, filename, limits, refused=ENTITY)
+    check_archive_safety(data, filename, limits, refused_declaration=ENTITY)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):

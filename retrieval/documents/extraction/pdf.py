@@ -14,14 +14,14 @@ import pypdfium2
 import pypdfium2.raw as pdfium_c
 from PIL import Image
 
-from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.completeness import find_lost_words
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.pdf_added import AddedPdfContent
 from retrieval.documents.extraction.pdf_page import find_ruled_lines, needs_ocr, read_page
 from retrieval.documents.extraction.printed import PrintedLine, PrintedPage, order_lines
 from retrieval.documents.extraction.printed_tables import join_tables, replace_by_tables
-from retrieval.documents.extraction.printed_text import compose_text, find_largest_heading
+from retrieval.documents.extraction.printed_text import find_largest_heading, join_printed_lines
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.extracted import (
     ExtractedText,
@@ -81,29 +81,30 @@ def _find_edge_lines(page: PrintedPage, index: int) -> list[tuple[PrintedLine, l
     points. It is None, except for an outermost line whose middle is more than 1.5 font sizes from the middle of the
     next line. Lines at the same height count as one.
     """
-    rows = sorted(page.lines, key=lambda line: line.middle)
+    rows = sorted(page.lines, key=lambda line: line.middle_y)
     found = []
     for edge, outer, step in (("top", 0, 1), ("bottom", len(rows) - 1, -1)):
         at, levels = outer, 0
         previous: PrintedLine | None = None
         while 0 <= at < len(rows):
             line = rows[at]
-            is_new = previous is None or abs(line.middle - previous.middle) > 0.5 * line.size
+            is_new = previous is None or abs(line.middle_y - previous.middle_y) > 0.5 * line.size
             levels += is_new
             if levels > _EDGE_LINES:
                 break
             inner = next(
-                (other for other in rows[at + step :: step] if abs(other.middle - line.middle) > 0.5 * line.size), None
+                (other for other in rows[at + step :: step] if abs(other.middle_y - line.middle_y) > 0.5 * line.size),
+                None,
             )
-            is_apart = levels == 1 and inner is not None and abs(inner.middle - line.middle) > 1.5 * line.size
-            place = (edge, round(line.middle / _PLACE)) if is_apart else None
-            found.append((line, list(_list_line_variants(edge, line.text, index)), place))
+            is_apart = levels == 1 and inner is not None and abs(inner.middle_y - line.middle_y) > 1.5 * line.size
+            place = (edge, round(line.middle_y / _PLACE)) if is_apart else None
+            found.append((line, list(_list_page_number_variants(edge, line.text, index)), place))
             previous = line
             at += step
     return found
 
 
-def _list_line_variants(edge: str, text: str, index: int) -> list[_Shape]:
+def _list_page_number_variants(edge: str, text: str, index: int) -> list[_Shape]:
     """Return the line, and for each number in it, a variant with the number's difference from ``index``.
 
     Running titles with page numbers share a variant, because the number and ``index`` grow together.
@@ -138,13 +139,13 @@ def extract_pdf(
     Raises: DocumentRejected if the file is protected, damaged or too long.
     """
     with _open(data, filename, limits) as document:
-        members = Members(filename, limits)
+        members = MemberCollector(filename, limits)
         added = AddedPdfContent(document, data, members)
         added.read_attachments()
         pages, unread, written = _read_pages(document, added, filename, limits, recognised)
         outline, declared = _read_outline(document), document.get_metadata_value("Title")
         left_out = (
-            *members.left_out,
+            *members.left_out_parts,
             *describe_left_out_parts("comments", (), added.comments),
             *added.hidden_layers,
             *describe_left_out_parts("form", (), int(added.is_xfa_form())),
@@ -152,7 +153,7 @@ def extract_pdf(
     lines = [line for page in pages for line in page.lines]
     drop_running_headers(pages)
     join_tables(pages)
-    text, places, headings = compose_text(pages)
+    text, places, headings = join_printed_lines(pages)
     kept = {id(line) for page in pages for line in page.lines}
     dropped = [line.text for line in lines if id(line) not in kept]
     lost = find_lost_words("\n".join([*written, *added.texts]), "\n".join([text, *dropped]))
@@ -285,7 +286,7 @@ def extract_picture(
     printed = [recognised.get(number) or PrintedPage(1.0, 1.0, []) for number in range(1, count + 1)]
     for page in printed:
         page.lines = order_lines(page.lines, page.height)
-    text, pages, sections = compose_text(printed)
+    text, pages, sections = join_printed_lines(printed)
     title = sections[0].title if sections else ""
     unread = [number for number in range(1, count + 1) if number not in recognised]
     return ExtractedText(text, title=title, sections=sections, pages=pages, unread_pages=unread)

@@ -10,7 +10,7 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium_c
 
-from retrieval.documents.extraction.archive import Members
+from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.printed import PrintedPage, insert_text_at, turn_box
 from retrieval.text.extracted import LeftOutParts, describe_left_out_parts
@@ -36,7 +36,7 @@ class AddedPdfContent:
     Attached files are added to ``members``.
     """
 
-    def __init__(self, document: Any, data: bytes = b"", members: Members | None = None) -> None:
+    def __init__(self, document: Any, data: bytes = b"", members: MemberCollector | None = None) -> None:
         self._document, self._members = document, members
         document.init_forms()
         self.comments = 0
@@ -130,7 +130,7 @@ class AddedPdfContent:
             if name not in self._is_hidden:
                 self._is_hidden[name] = _is_undrawn(page, objects)
             if self._is_hidden[name]:
-                _set_active(objects, is_active=False)
+                _set_page_objects_active(objects, is_active=False)
 
     @property
     def hidden_layers(self) -> tuple[LeftOutParts, ...]:
@@ -144,8 +144,8 @@ def _read_layer_name(found: Any) -> str:
     names = []
     for number in range(pdfium_c.FPDFPageObj_CountMarks(found)):
         mark = pdfium_c.FPDFPageObj_GetMark(found, number)
-        if _read_sized_string(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
-            names.append(_read_sized_string(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
+        if _read_mark_string(pdfium_c.FPDFPageObjMark_GetName, mark) == "OC":
+            names.append(_read_mark_string(pdfium_c.FPDFPageObjMark_GetParamStringValue, mark, b"Name") or _UNNAMED)
     return " ".join(names)
 
 
@@ -154,7 +154,7 @@ def _is_undrawn(page: Any, objects: Sequence[Any]) -> bool:
         return False
     pictures = []
     for is_active in (False, True):
-        _set_active(objects, is_active=is_active)
+        _set_page_objects_active(objects, is_active=is_active)
         bitmap = page.render(grayscale=True)
         pictures.append(bytes(bitmap.buffer))
         bitmap.close()
@@ -169,7 +169,7 @@ def _has_visible_text(found: Any, depth: int) -> bool:
     return bool(kind == pdfium_c.FPDF_PAGEOBJ_TEXT and pdfium_c.FPDFTextObj_GetTextRenderMode(found) != _INVISIBLE)
 
 
-def _set_active(objects: Sequence[Any], *, is_active: bool) -> None:
+def _set_page_objects_active(objects: Sequence[Any], *, is_active: bool) -> None:
     for found in objects:
         pdfium_c.FPDFPageObj_SetIsActive(found, is_active)
 
@@ -181,7 +181,7 @@ def _read_pdfium_string(function: Callable[..., int], *arguments: Any) -> str:
     return buffer.raw[: size - size % 2].decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _read_sized_string(function: Callable[..., int], *arguments: Any) -> str:
+def _read_mark_string(function: Callable[..., int], *arguments: Any) -> str:
     buffer, size = create_string_buffer(_LONGEST_NAME), c_ulong()
     is_found = function(*arguments, cast(buffer, POINTER(c_ushort)), len(buffer), byref(size))
     size_bytes = min(size.value, len(buffer)) if is_found else 0

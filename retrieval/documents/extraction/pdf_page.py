@@ -75,7 +75,7 @@ class _Writer:
         self.has_space, self.may_end, self._is_to_left = False, False, False
         self._follows = follows
 
-    def add(self, character: str, box: Box, index: int) -> None:
+    def add_character(self, character: str, box: Box, index: int) -> None:
         mark = self._find_mark((box, index), self._base) if self._boxes else 0
         # Small characters at the start of a note are its number.
         if 0 < len(self._boxes) <= _LONGEST_NUMBER and self._find_mark(self._base, (box, index)) > 0:
@@ -107,7 +107,7 @@ class _Writer:
         if self.has_space and self._boxes:
             last = self._boxes[-1]
             sides = sorted((last[0], box[2]) if is_to_left else (last[2], max(last[2], box[0])))
-            self._append(" ", (sides[0], last[1], sides[1], last[3]), 0)
+            self._append_character(" ", (sides[0], last[1], sides[1], last[3]), 0)
         self.has_space = self.may_end = False
         self._is_to_left |= is_to_left
         left, right = self._sides
@@ -117,10 +117,10 @@ class _Writer:
             self._base = box, index
         self._sides = box[0] if box[0] < left else left, box[2] if box[2] > right else right
         for part in character:
-            self._append(part, box, mark)
+            self._append_character(part, box, mark)
             self._indexes.append(index)
 
-    def _append(self, character: str, box: Box, mark: int) -> None:
+    def _append_character(self, character: str, box: Box, mark: int) -> None:
         self._characters.append(character)
         self._boxes.append(box)
         self._marks.append(mark)
@@ -146,8 +146,8 @@ class _Writer:
             sizes, bolds = zip(*map(self._read_font, samples), strict=True)
             box, size = find_surrounding_box(self._boxes), sorted(sizes)[len(sizes) // 2]
             if self._is_to_left:
-                _move_number_hyphens(self._characters, self._boxes)
-            text, boxes = _write_marks(self._characters, self._boxes, self._marks)
+                _move_hyphens_before_numbers(self._characters, self._boxes)
+            text, boxes = _mark_superscripts_and_subscripts(self._characters, self._boxes, self._marks)
             self.lines.append(PrintedLine(text, box, size, all(bolds), self._follows, boxes))
         self._start_line(follows=follows)
 
@@ -167,7 +167,7 @@ def _is_bold(name: bytes) -> bool:
     return _BOLD_NAME.search(name.decode("ascii", "replace")) is not None
 
 
-def _move_number_hyphens(characters: list[str], boxes: list[Box]) -> None:
+def _move_hyphens_before_numbers(characters: list[str], boxes: list[Box]) -> None:
     for number in _NUMBER_HYPHEN.finditer("".join(characters)):
         first, hyphen = number.start(1), number.end(1) - 1
         if boxes[hyphen][0] >= boxes[hyphen - 1][0]:
@@ -175,7 +175,9 @@ def _move_number_hyphens(characters: list[str], boxes: list[Box]) -> None:
             boxes.insert(first, boxes.pop(hyphen))
 
 
-def _write_marks(characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]) -> tuple[str, list[Box]]:
+def _mark_superscripts_and_subscripts(
+    characters: Sequence[str], boxes: Sequence[Box], marks: Sequence[int]
+) -> tuple[str, list[Box]]:
     """Return a line's text and the boxes of its characters. ``^`` and ``_`` precede superscripts and subscripts."""
     if not any(marks):
         return "".join(characters), list(boxes)
@@ -242,7 +244,7 @@ def read_page(page: Any) -> PrintedPage:
             angle = _measure_angle(textpage, index)
             writer = writers[angle]
             box = turn_box((x1 - left, top - y2, x2 - left, top - y1), angle, *sizes[angle])
-            writer.add("-" if is_hyphen else ligature or chr(code), box, index)
+            writer.add_character("-" if is_hyphen else ligature or chr(code), box, index)
             if is_hyphen:
                 writer.end_line()
         for writer in writers.values():

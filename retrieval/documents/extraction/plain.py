@@ -74,7 +74,7 @@ def find_unmarked_headings(text: str) -> list[Section]:
     """
     starts = find_line_starts(text)
     lines = [text[start:end].strip() for start, end in itertools.pairwise(starts)]
-    alone = [
+    lone_lines = [
         (starts[at], line)
         for at, line in enumerate(lines)
         if 2 < len(line) <= 100
@@ -84,20 +84,20 @@ def find_unmarked_headings(text: str) -> list[Section]:
     ]
     capitals = [
         (start, line)
-        for start, line in alone
+        for start, line in lone_lines
         if len(line) <= 60 and _CAPITALS.search(line) and not _SMALL.search(line) and "|" not in line
     ]
     spaced = [
         (start, line)
-        for start, line in alone
+        for start, line in lone_lines
         if text.endswith("\n\n\n", 0, start) and line[0].isalnum() and line[-1] != ":"
     ]
     found = capitals if len(capitals) >= 2 else spaced if len(spaced) >= 3 else []
-    return _find_numbered_headings(alone) or [Section(start, 1, strip_title(line)) for start, line in found]
+    return _find_numbered_headings(lone_lines) or [Section(start, 1, strip_title(line)) for start, line in found]
 
 
-def _find_numbered_headings(alone: list[tuple[int, str]]) -> list[Section]:
-    found = [(start, match) for start, line in alone if (match := _NUMBERED.fullmatch(line))]
+def _find_numbered_headings(lone_lines: list[tuple[int, str]]) -> list[Section]:
+    found = [(start, match) for start, line in lone_lines if (match := _NUMBERED.fullmatch(line))]
     outermost = [int(match[1]) for _, match in found if "." not in match[1]]
     if len(outermost) < 2 or outermost != list(range(1, len(outermost) + 1)):
         return []

@@ -10,17 +10,17 @@ import pptx
 from pptx.enum.shapes import MSO_SHAPE_TYPE, PP_PLACEHOLDER
 from pptx.oxml.ns import qn
 
-from retrieval.documents.extraction.archive import check_archive, parse_xml
+from retrieval.documents.extraction.archive import check_archive_safety, parse_xml
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.numbering import format_list_number
 from retrieval.documents.extraction.office_xml import (
-    choose_alternatives,
     collect_embedded_files,
-    convert_to_plain_office,
     describe_picture,
+    normalise_office_file,
     qualify_name,
     read_chart,
     read_diagram,
+    resolve_alternate_content,
     write_equation,
     write_subscript,
     write_superscript,
@@ -36,8 +36,8 @@ _MOST_DEPTH = 20
 
 
 def extract_presentation(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    check_archive(data, filename, limits, program="PowerPoint")
-    presentation: Any = pptx.Presentation(io.BytesIO(convert_to_plain_office(data)))
+    check_archive_safety(data, filename, limits, program_name="PowerPoint")
+    presentation: Any = pptx.Presentation(io.BytesIO(normalise_office_file(data)))
     writer = MarkdownWriter(filename, limits)
     hidden = []
     for number, slide in enumerate(presentation.slides, start=1):
@@ -45,14 +45,14 @@ def extract_presentation(data: bytes, filename: str, media_type: str, limits: Ex
         if slide._element.get("show") in ("0", "false"):
             hidden.append(str(number))
             continue
-        choose_alternatives(slide._element)
+        resolve_alternate_content(slide._element)
         _write_slide(slide, number, writer)
     title = read_declared_title(make_canonical_text(presentation.core_properties.title or ""))
     if title.casefold() in ("", "powerpoint presentation", "powerpoint-presentatie"):
         title = writer.first_title
     shown = [slide.part for slide in presentation.slides if slide._element.get("show") not in ("0", "false")]
     embedded = collect_embedded_files(shown, filename, limits)
-    left_out = (*describe_left_out_parts("slides", hidden), *embedded.left_out)
+    left_out = (*describe_left_out_parts("slides", hidden), *embedded.left_out_parts)
     return writer.build_extracted_text(title, members=embedded.member_files, left_out=left_out)
 
 
@@ -119,14 +119,16 @@ def _write_text(shape: Any, writer: MarkdownWriter) -> None:
             counts[level] = counts.get(level, int(counted.get("startAt") or 1) - 1) + 1
         if is_item:
             number = (
-                _show_number(counted.get("type", ""), counts[level]) if counted is not None and words.strip() else ""
+                _format_item_number(counted.get("type", ""), counts[level])
+                if counted is not None and words.strip()
+                else ""
             )
             writer.add_item(words.replace("\v", " "), level, number=number)
         else:
             writer.add_paragraph(words.replace("\v", "\n"))
 
 
-def _show_number(kind: str, count: int) -> str:
+def _format_item_number(kind: str, count: int) -> str:
     form = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     shown = format_list_number(count, form.get(kind[:7], ""))
     return f"({shown})" if kind.endswith("Both") else f"{shown})" if kind.endswith("ParenR") else f"{shown}."

@@ -50,7 +50,7 @@ class PrintedLine:
         return self.box[3]
 
     @property
-    def middle(self) -> float:
+    def middle_y(self) -> float:
         return (self.box[1] + self.box[3]) / 2
 
 
@@ -142,12 +142,12 @@ def insert_text_at(lines: list[PrintedLine], text: str, box: Box) -> None:
 
 def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
     left, top, right, bottom = box
-    beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle <= bottom + 2]
+    beside = [(line, _find_word_start(line, left)) for line in lines if top - 2 <= line.middle_y <= bottom + 2]
     near, at = min(
         ((line, at) for line, at in beside if at is not None),
         key=lambda found: (
             max(left - found[0].right, found[0].left - right, 0.0),
-            abs(2 * found[0].middle - top - bottom),
+            abs(2 * found[0].middle_y - top - bottom),
         ),
         default=(None, 0),
     )
@@ -157,7 +157,7 @@ def _insert_row_at(lines: list[PrintedLine], text: str, box: Box) -> None:
     boxes = [(left + at * step, top, left + (at + 1) * step, bottom) for at in range(len(text))]
     placed = PrintedLine(text, (left, top, boxes[-1][2], bottom), size, boxes=boxes)
     if near is None:
-        lower = (at for at, line in enumerate(lines) if line.middle > placed.middle)
+        lower = (at for at, line in enumerate(lines) if line.middle_y > placed.middle_y)
         lines.insert(next(lower, len(lines)), placed)
     elif near.boxes and (at or 0 <= near.left - left < right - left + size):
         edge = near.boxes[at - 1] if at else near.boxes[0]
@@ -195,7 +195,7 @@ _LEVEL = 0.5
 
 def order_lines(lines: Sequence[PrintedLine], height: float) -> list[PrintedLine]:
     """Return ``lines`` in reading order. Parts of a row become one line, except in columns of prose."""
-    return _join_rows(_separate_columns(_order_by_position(list(lines)) if _jumps_up(lines, height) else lines))
+    return _join_rows(_separate_columns(_order_by_position(list(lines)) if _has_upward_jump(lines, height) else lines))
 
 
 def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
@@ -206,7 +206,7 @@ def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
             above is not None
             and line.follows
             and above.right <= line.left + line.size
-            and abs(above.middle - line.middle) < _LEVEL * max(above.size, line.size)
+            and abs(above.middle_y - line.middle_y) < _LEVEL * max(above.size, line.size)
         ):
             joined[-1] = join_lines(above, line)
         else:
@@ -214,8 +214,8 @@ def _join_rows(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     return joined
 
 
-def _jumps_up(lines: Sequence[PrintedLine], height: float) -> bool:
-    body = [line for line in lines if _EDGE * height < line.middle < (1 - _EDGE) * height]
+def _has_upward_jump(lines: Sequence[PrintedLine], height: float) -> bool:
+    body = [line for line in lines if _EDGE * height < line.middle_y < (1 - _EDGE) * height]
     return any(
         below.bottom <= line.top + 1 and below.left < line.right - line.size
         for line, below in pairwise(body)
@@ -250,7 +250,7 @@ def _separate_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     block: list[list[PrintedLine]] = []
     columns: list[list[PrintedLine]] = []
     for row in [*rows, []]:
-        places = [_find_column(line, columns) for line in row]
+        places = [_find_column_index(line, columns) for line in row]
         if block and row and None not in places:
             block.append(row)
         else:
@@ -265,12 +265,12 @@ def _separate_columns(lines: Sequence[PrintedLine]) -> list[PrintedLine]:
     return ordered
 
 
-def _find_column(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
+def _find_column_index(line: PrintedLine, columns: Sequence[Sequence[PrintedLine]]) -> int | None:
     for at, column in enumerate(columns):
         is_right = at == 0 or max(other.right for other in columns[at - 1]) <= line.left
         is_left = at + 1 == len(columns) or line.right <= min(other.left for other in columns[at + 1])
         if is_right and is_left and len(columns) > 1:
-            return at if 0 < line.middle - column[-1].middle < _CLOSE * line.size else None
+            return at if 0 < line.middle_y - column[-1].middle_y < _CLOSE * line.size else None
     return None
 
 
@@ -295,8 +295,8 @@ def _order_by_position(lines: list[PrintedLine]) -> list[PrintedLine]:
     crossing = sorted((line for line in lines if line.left < gutter < line.right), key=lambda line: line.top)
     columns = [line for line in lines if not line.left < gutter < line.right]
     for line in crossing:
-        above = [other for other in columns if other.middle < line.middle]
-        columns = [other for other in columns if other.middle >= line.middle]
+        above = [other for other in columns if other.middle_y < line.middle_y]
+        columns = [other for other in columns if other.middle_y >= line.middle_y]
         ordered += _order_both_columns(above, gutter)
         line.follows = False
         ordered.append(line)
@@ -311,8 +311,8 @@ def _order_both_columns(lines: list[PrintedLine], gutter: float) -> list[Printed
 
 def _order_by_rows(lines: list[PrintedLine]) -> list[PrintedLine]:
     rows = group_consecutive(
-        sorted(lines, key=lambda line: line.middle),
-        lambda row, line: line.middle - row[0].middle < _LEVEL * min(line.size, row[0].size),
+        sorted(lines, key=lambda line: line.middle_y),
+        lambda row, line: line.middle_y - row[0].middle_y < _LEVEL * min(line.size, row[0].size),
     )
     ordered: list[PrintedLine] = []
     for row in rows:

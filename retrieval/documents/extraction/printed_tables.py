@@ -18,8 +18,8 @@ from retrieval.documents.extraction.table_rows import (
     Grid,
     PrintedRow,
     Row,
-    build_found_table,
     build_grid,
+    build_table_from_grid,
     find_columns,
     find_rows,
     group_rows,
@@ -41,14 +41,14 @@ _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,6}")
 def replace_by_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[PrintedLine]:
     found = list(lines)
     for table in find_ruled_tables(lines, rules):
-        found = _replace(found, table)
+        found = _replace_lines_with_table(found, table)
     for run in _find_row_runs(find_rows([line for line in found if not line.is_row])):
-        for table in _read_row_run(run, 0):
-            found = _replace(found, table)
+        for table in _find_tables_in_row_run(run, 0):
+            found = _replace_lines_with_table(found, table)
     return found
 
 
-def _replace(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLine]:
+def _replace_lines_with_table(lines: Sequence[PrintedLine], table: FoundTable) -> list[PrintedLine]:
     taken = {id(line) for line in table.lines}
     at = next(at for at, line in enumerate(lines) if id(line) in taken)
     written = _write_rows(table.header, table.rows, median(line.size for line in table.lines))
@@ -65,7 +65,7 @@ def _find_row_runs(rows: Sequence[PrintedRow]) -> list[list[PrintedRow]]:
     for row in rows:
         run = runs[-1]
         first = row.pieces[0]
-        is_far = bool(run) and row.middle - run[-1].middle > _WIDEST_PITCH * max(row.size, run[-1].size)
+        is_far = bool(run) and row.middle_y - run[-1].middle_y > _WIDEST_PITCH * max(row.size, run[-1].size)
         # A long line further to the right may be a wrapped cell.
         is_prose = len(row.pieces) == 1 and len(first.text) > _PROSE_LINE and first.left < left + first.line.size
         if is_far or is_prose:
@@ -83,26 +83,26 @@ def _trim_row_run(run: Sequence[PrintedRow]) -> list[PrintedRow]:
     first, last = several[0], several[-1] + 1
     beside = run[first].pieces[0].right
 
-    pitches = [lower.middle - upper.middle for upper, lower in pairwise(run[first : several[-1] + 1])]
+    pitches = [lower.middle_y - upper.middle_y for upper, lower in pairwise(run[first : several[-1] + 1])]
     usual = 1.1 * median(pitches) if pitches else 0.0
 
-    def is_near(above: PrintedRow, below: PrintedRow) -> bool:
-        return below.middle - above.middle < max(_TIGHT * below.size, usual)
+    def are_rows_near(above: PrintedRow, below: PrintedRow) -> bool:
+        return below.middle_y - above.middle_y < max(_TIGHT * below.size, usual)
 
-    while first and run[first - 1].pieces[0].left > beside and is_near(run[first - 1], run[first]):
+    while first and run[first - 1].pieces[0].left > beside and are_rows_near(run[first - 1], run[first]):
         first -= 1
-    while last < len(run) and run[last].pieces[0].left > beside and is_near(run[last - 1], run[last]):
+    while last < len(run) and run[last].pieces[0].left > beside and are_rows_near(run[last - 1], run[last]):
         last += 1
     return list(run[first:last])
 
 
-def _read_row_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
+def _find_tables_in_row_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
     if len(run) < _FEWEST_ROWS:
         return []
     columns = find_columns(run)
     if 2 <= len(columns) <= MOST_COLUMNS:
         grid = build_grid(group_rows(run, columns), columns)
-        table = build_found_table(grid)
+        table = build_table_from_grid(grid)
         if _is_plausible_table(grid, table):
             return [table]
     if depth >= _DEEPEST_SPLIT:
@@ -118,7 +118,7 @@ def _read_row_run(run: Sequence[PrintedRow], depth: int) -> list[FoundTable]:
     return [
         table
         for part in (run[: widest + 1], run[widest + 1 :])
-        for table in _read_row_run(_trim_row_run(part), depth + 1)
+        for table in _find_tables_in_row_run(_trim_row_run(part), depth + 1)
     ]
 
 

@@ -40,7 +40,7 @@ _LEVELS = 6
 
 
 @dataclass(slots=True)
-class _Group:
+class _LineGroup:
     page: int
     lines: list[PrintedLine]
     separator: str = "\n\n"
@@ -59,24 +59,24 @@ class _Group:
         return " ".join(line.text for line in self.lines)
 
 
-def compose_text(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+def join_printed_lines(pages: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
     """Return the text of ``pages``, the offsets of each page, and the headings found by font size."""
     for page in pages:
         for line in [*page.lines, *page.aside]:
             line.text = make_canonical_text(line.text).translate(_LIGATURES).translate(_BULLETS)
         _drop_tables_of_contents(page)
     body = _measure_body_size(pages)
-    pitch = _measure_pitch(pages)
+    pitch = _measure_line_pitch(pages)
     groups = [group for number, page in enumerate(pages) for group in _group_lines(number, page.lines, pitch)]
     _mark_headings(groups, body)
     _join_across_pages(groups)
     for number, page in enumerate(pages):
         if page.aside:
             _insert_aside_lines(groups, list(_group_lines(number, page.aside, pitch)))
-    return _write_groups(groups, pages)
+    return _write_line_groups(groups, pages)
 
 
-def _insert_aside_lines(groups: list[_Group], aside: list[_Group]) -> None:
+def _insert_aside_lines(groups: list[_LineGroup], aside: list[_LineGroup]) -> None:
     page = aside[0].page
     end = next((at for at, group in enumerate(groups) if group.page > page), len(groups))
     if end < len(groups) and groups[end].separator != "\n\n":
@@ -119,28 +119,28 @@ def _measure_body_size(pages: Sequence[PrintedPage]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 0.0
 
 
-def _measure_pitch(pages: Sequence[PrintedPage]) -> float:
+def _measure_line_pitch(pages: Sequence[PrintedPage]) -> float:
     pitches = [
-        (below.middle - line.middle) / line.size
+        (below.middle_y - line.middle_y) / line.size
         for page in pages
         for line, below in pairwise(page.lines)
-        if line.size and below.size == line.size and 0.9 < (below.middle - line.middle) / line.size < 3
+        if line.size and below.size == line.size and 0.9 < (below.middle_y - line.middle_y) / line.size < 3
     ]
     # A low percentile excludes the larger distances between paragraphs.
     return sorted(pitches)[len(pitches) * 2 // 5] if pitches else 1.2
 
 
-def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_Group]:
-    group: _Group | None = None
+def _group_lines(page: int, lines: Sequence[PrintedLine], pitch: float) -> Iterator[_LineGroup]:
+    group: _LineGroup | None = None
     for at, line in enumerate(lines):
         if group is None:
-            group = _Group(page, [line])
+            group = _LineGroup(page, [line])
             continue
         begins_table = line.is_row and any(below.text.startswith("| --- |") for below in lines[at + 1 : at + 2])
         separator = "\n\n" if begins_table else _choose_separator(group.lines, line, pitch)
         if separator:
             yield group
-            group = _Group(page, [line], separator)
+            group = _LineGroup(page, [line], separator)
         else:
             group.lines.append(line)
     if group is not None:
@@ -152,16 +152,16 @@ def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: fl
     if line.is_row or last.is_row:
         return "" if line.is_row and last.is_row else "\n\n"
     if _ITEM.match(line.text):
-        distance = line.middle - last.middle
+        distance = line.middle_y - last.middle_y
         return "\n" if 0 < distance < _WIDER_GAP * pitch * max(line.size, last.size) else "\n\n"
-    is_apart = abs(line.middle - last.middle) > 0.6 * min(line.size, last.size)
+    is_apart = abs(line.middle_y - last.middle_y) > 0.6 * min(line.size, last.size)
     if abs(line.size - last.size) > _SAME_SIZE * last.size and is_apart:
         return "\n\n"
     if line.is_bold != last.is_bold and (not last.is_bold or all(other.is_bold for other in above)):
         return "\n\n" if line.is_bold or len(last.text) <= _LONGEST_BOLD_HEADING else ""
-    distance = line.middle - last.middle
+    distance = line.middle_y - last.middle_y
     if distance <= 0:  # The line is in the next column.
-        return "" if _continues_sentence(last, line) else "\n\n"
+        return "" if _is_sentence_continued(last, line) else "\n\n"
     if distance > _WIDER_GAP * pitch * max(line.size, last.size):
         return "\n\n"
     first = above[0]
@@ -172,13 +172,13 @@ def _choose_separator(above: Sequence[PrintedLine], line: PrintedLine, pitch: fl
     return ""
 
 
-def _continues_sentence(last: PrintedLine, line: PrintedLine) -> bool:
+def _is_sentence_continued(last: PrintedLine, line: PrintedLine) -> bool:
     if _SENTENCE_END.search(last.text) or abs(line.size - last.size) > _SAME_SIZE * last.size:
         return False
     return line.text[:1].islower() or last.text[-1:] in ",-–" or (last.text[-1:].islower() and len(last.text) > 40)
 
 
-def _join_across_pages(groups: Sequence[_Group]) -> None:
+def _join_across_pages(groups: Sequence[_LineGroup]) -> None:
     for above, group in pairwise(groups):
         if above.page != group.page and above.lines[-1].is_row and group.lines[0].is_row:
             # The second table has a header of its own, so it is another table.
@@ -189,11 +189,11 @@ def _join_across_pages(groups: Sequence[_Group]) -> None:
             continue
         if _ITEM.match(group.text):
             group.separator = "\n" if _ITEM.match(above.lines[0].text) else "\n\n"
-        elif _continues_sentence(above.lines[-1], group.lines[0]):
+        elif _is_sentence_continued(above.lines[-1], group.lines[0]):
             group.separator = "\n"
 
 
-def _mark_headings(groups: Sequence[_Group], body: float) -> None:
+def _mark_headings(groups: Sequence[_LineGroup], body: float) -> None:
     bold = sum(len(group.text) for group in groups if group.is_bold)
     bold_counts = bold * 3 < sum(len(group.text) for group in groups)
     found = [
@@ -204,24 +204,24 @@ def _mark_headings(groups: Sequence[_Group], body: float) -> None:
     if len(found) > max(3, _MOST_HEADING_SHARE * len(groups)):
         return
     depths = [match[1].count(".") + 1 if (match := _CHAPTER.match(group.text)) else 0 for group in found]
-    styles = sorted({_read_style(group) for group in found}, reverse=True)
+    styles = sorted({_read_font_style(group) for group in found}, reverse=True)
     # If the headings of a style are numbered, its level is the usual number of parts (2.1 has two parts, so level 2).
     # Otherwise the font size decides: the largest style has level 1.
     numbered: dict[tuple[float, bool], list[int]] = {}
     for group, depth in zip(found, depths, strict=True):
         if depth:
-            numbered.setdefault(_read_style(group), []).append(depth)
+            numbered.setdefault(_read_font_style(group), []).append(depth)
     for group, depth in zip(found, depths, strict=True):
-        style = _read_style(group)
+        style = _read_font_style(group)
         usual = round(median(numbered[style])) if style in numbered else styles.index(style) + 1
         group.level = min(_LEVELS, depth or usual)
 
 
-def _read_style(group: _Group) -> tuple[float, bool]:
+def _read_font_style(group: _LineGroup) -> tuple[float, bool]:
     return round(group.font_size * 2) / 2, group.is_bold
 
 
-def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts: bool) -> bool:
+def _is_heading(group: _LineGroup, below: _LineGroup | None, body: float, *, bold_counts: bool) -> bool:
     text = group.text
     if not 2 <= len(text) <= _LONGEST_HEADING or sum(map(str.isalpha, text)) < 0.5 * len(text.replace(" ", "")):
         return False
@@ -235,9 +235,11 @@ def _is_heading(group: _Group, below: _Group | None, body: float, *, bold_counts
     return is_bold_line and len(text) <= _LONGEST_BOLD_HEADING and below.separator == "\n\n" and not below.is_bold
 
 
-def _write_groups(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> tuple[str, list[Page], list[Section]]:
+def _write_line_groups(
+    groups: Sequence[_LineGroup], printed_pages: Sequence[PrintedPage]
+) -> tuple[str, list[Page], list[Section]]:
     # If the document contains a hyphenated word within a line, the same word keeps its hyphen at the end of a line.
-    hyphened = (line.text for page in printed for line in page.lines if "-" in line.text)
+    hyphened = (line.text for page in printed_pages for line in page.lines if "-" in line.text)
     compounds = {word for text in hyphened for word in _COMPOUND.findall(text)}
     pieces: list[str] = []
     length = 0
@@ -271,7 +273,7 @@ def _write_groups(groups: Sequence[_Group], printed: Sequence[PrintedPage]) -> t
     add("\n")
     pages = []
     end = 0
-    for number in range(len(printed)):
+    for number in range(len(printed_pages)):
         start = starts.get(number, end)
         end = ends.get(number, start)
         pages.append(Page(number + 1, start, end))

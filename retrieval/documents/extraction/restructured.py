@@ -66,7 +66,7 @@ def has_markup(text: str) -> bool:
 def to_markdown(text: str) -> str:
     """Return the text as Markdown, without comments, link targets and tables of contents."""
     lines = [line.rstrip().expandtabs(8) for line in text.split("\n")]
-    written = _write(lines, [], 0)
+    written = _write_markdown(lines, [], 0)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(written)).strip("\n") + "\n"
 
 
@@ -77,19 +77,19 @@ def measure_heading(lines: Sequence[str], at: int) -> int:
     if ADORNMENT.fullmatch(lines[at]):
         has_title = at + 2 < len(lines) and lines[at + 2] == lines[at] and lines[at + 1].strip()
         if has_title and not ADORNMENT.fullmatch(lines[at + 1]):
-            return 3 if _fits(lines[at], lines[at + 1].strip()) else 0
+            return 3 if _is_adornment_long_enough(lines[at], lines[at + 1].strip()) else 0
         return 0
     title = lines[at]
     if title[0].isspace() or not ADORNMENT.fullmatch(lines[at + 1]) or title.startswith((".. ", ">>> ")):
         return 0
-    return 2 if _fits(lines[at + 1], title) else 0
+    return 2 if _is_adornment_long_enough(lines[at + 1], title) else 0
 
 
-def _fits(adornment: str, title: str) -> bool:
+def _is_adornment_long_enough(adornment: str, title: str) -> bool:
     return len(adornment) >= max(2, min(len(title) - 2, 60)) and bool(re.search(r"\w", title))
 
 
-def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
+def _write_markdown(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> list[str]:
     if depth > _DEEPEST:
         return list(lines)
     written: list[str] = []
@@ -107,11 +107,11 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
             written += ["", f"{'#' * level} {_convert_inline(lines[at + height - 2].strip())}", ""]
             at += height
         elif line[0] == " ":
-            end = _find_end(lines, at)
-            written += _write(_dedent(lines[at:end]), styles, depth + 1)
+            end = _find_indented_block_end(lines, at)
+            written += _write_markdown(_dedent(lines[at:end]), styles, depth + 1)
             at = end
         elif _EXPLICIT.match(line):
-            end = _find_end(lines, at + 1)
+            end = _find_indented_block_end(lines, at + 1)
             written += ["", *_write_directive(line, lines[at + 1 : end], styles, depth), ""]
             at = end
         elif table := _read_table(lines, at):
@@ -120,14 +120,14 @@ def _write(lines: Sequence[str], styles: list[tuple[str, bool]], depth: int) -> 
         elif item := _ITEM.match(line):
             at = _write_item(lines, at, item, written, styles, depth)
         elif field := _FIELD.fullmatch(line):
-            end = _find_end(lines, at + 1)
+            end = _find_indented_block_end(lines, at + 1)
             body = " ".join([field[2] or "", *filter(None, map(str.strip, lines[at + 1 : end]))]).strip()
             if body:
                 written.append(f"- **{field[1]}**: {_convert_inline(body)}")
             at = end
         elif line.startswith(">>> "):
             end = next((below for below in range(at, len(lines)) if not lines[below]), len(lines))
-            written += _fence("python", lines[at:end])
+            written += _write_code_block("python", lines[at:end])
             at = end
         elif line.startswith("__ "):
             at += 1
@@ -143,10 +143,10 @@ def _write_paragraph(
     while end < len(lines) and lines[end] and lines[end][0] != " ":
         end += 1
     paragraph = list(lines[at:end])
-    below = _find_end(lines, end)
+    below = _find_indented_block_end(lines, end)
     if end == at + 1 and end < len(lines) and lines[end] and not paragraph[0].endswith("::"):
         written += ["", f"**{_convert_inline(paragraph[0]).replace('**', '')}**", ""]
-        written += [*_write(_dedent(lines[end:below]), styles, depth + 1), ""]
+        written += [*_write_markdown(_dedent(lines[end:below]), styles, depth + 1), ""]
         return below
     is_code = paragraph[-1].endswith("::")
     if is_code:
@@ -154,7 +154,7 @@ def _write_paragraph(
         paragraph[-1] = f"{last}:" if last and not last.endswith((" ", "\t")) else last.rstrip()
     written += _convert_inline("\n".join(paragraph)).split("\n")
     if is_code and below > end:
-        written += ["", *_fence("", lines[end:below]), ""]
+        written += ["", *_write_code_block("", lines[end:below]), ""]
         return below
     return end
 
@@ -176,7 +176,7 @@ def _write_item(
         marker = f"{int(before[1]) + 1}." if before else "1."
     elif not marker[0].isdigit():
         marker = "-" if len(marker) == 1 else f"- {marker}"
-    body = _write(inner, styles, depth + 1)
+    body = _write_markdown(inner, styles, depth + 1)
     body = body[next((number for number, line in enumerate(body) if line), 0) :]
     pad = " " * (len(marker) + 1)
     written += [f"{marker} {body[0] if body else ''}".rstrip(), *(pad + line if line else "" for line in body[1:])]
@@ -201,7 +201,7 @@ def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, boo
     if kind == "hidden":
         return []
     if kind == "code":
-        return _fence(argument if re.fullmatch(r"[\w+-]{1,30}", argument) else "", body)
+        return _write_code_block(argument if re.fullmatch(r"[\w+-]{1,30}", argument) else "", body)
     lead: list[str] = []
     if name in _VERSIONS:
         version, _, rest = argument.partition(" ")
@@ -214,7 +214,7 @@ def _write_directive(line: str, body: Sequence[str], styles: list[tuple[str, boo
     elif argument and kind in ("object", "signature"):
         is_section = kind == "object" and styles and body and not depth
         lead = [f"{'#' * min(len(styles) + 1, 6)} `{argument}`" if is_section else f"**`{argument}`**", ""]
-    return [*lead, *_write(body, styles, depth + 1)]
+    return [*lead, *_write_markdown(body, styles, depth + 1)]
 
 
 def _read_table(lines: Sequence[str], at: int) -> tuple[list[list[str]], int] | None:
@@ -270,14 +270,14 @@ def _read_cells(lines: Sequence[str], edges: Sequence[int]) -> list[list[str]]:
     return [row for row in rows if row]
 
 
-def _fence(language: str, lines: Sequence[str]) -> list[str]:
+def _write_code_block(language: str, lines: Sequence[str]) -> list[str]:
     body = _dedent(lines)
     if not body:
         return []
     return [f"```{language}", *body, "```"]
 
 
-def _find_end(lines: Sequence[str], at: int) -> int:
+def _find_indented_block_end(lines: Sequence[str], at: int) -> int:
     end = at
     for below in range(at, len(lines)):
         if lines[below]:
@@ -296,12 +296,12 @@ def _convert_inline(text: str) -> str:
     parts: list[str] = []
     last = 0
     for literal in _LITERAL.finditer(text):
-        parts += [_convert_outside_literals(text[last : literal.start()]), _write_code(literal[1])]
+        parts += [_convert_markup_outside_literals(text[last : literal.start()]), _write_code(literal[1])]
         last = literal.end()
-    return "".join([*parts, _convert_outside_literals(text[last:])])
+    return "".join([*parts, _convert_markup_outside_literals(text[last:])])
 
 
-def _convert_outside_literals(text: str) -> str:
+def _convert_markup_outside_literals(text: str) -> str:
     if not text.strip():
         return text
     text = _LINK.sub(lambda link: f"[{link[1]}]({link[2]})" if link[1] else f"<{link[2]}>", text)

@@ -14,8 +14,8 @@ from retrieval.documents.extraction.table_rows import (
     Cell,
     FoundTable,
     PrintedRow,
-    build_found_table,
     build_grid,
+    build_table_from_grid,
     find_columns,
     find_rows,
     group_rows,
@@ -56,7 +56,7 @@ def find_ruled_tables(lines: Sequence[PrintedLine], rules: RuledLines) -> list[F
     """Return the tables that drawn lines (``rules``) show."""
     tables: list[FoundTable] = []
     rows = find_rows(lines)
-    for level, upright in _find_regions(rules):
+    for level, upright in _find_table_regions(rules):
         inside = _find_rows_within(rows, level)
         table = _read_grid(inside, level, upright) if inside and upright else None
         if inside and table is None:
@@ -87,10 +87,10 @@ def gather_rules(boxes: Sequence[Box]) -> RuledLines:
             upright += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
         if right - left > _NEAR:
             level += [RuledLine(top, left, right), RuledLine(bottom, left, right)]
-    return RuledLines(_merge(level), _merge(upright))
+    return RuledLines(_merge_collinear_lines(level), _merge_collinear_lines(upright))
 
 
-def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
+def _merge_collinear_lines(rules: Sequence[RuledLine]) -> list[RuledLine]:
     merged: list[RuledLine] = []
     for row in group_consecutive(
         sorted(rules, key=lambda rule: rule.at), lambda row, rule: rule.at - row[0].at <= _NEAR
@@ -107,11 +107,11 @@ def _merge(rules: Sequence[RuledLine]) -> list[RuledLine]:
 _Region = tuple[list[RuledLine], list[RuledLine]]
 
 
-def _find_regions(rules: RuledLines) -> list[_Region]:
+def _find_table_regions(rules: RuledLines) -> list[_Region]:
     """Return groups of drawn lines (rules) that may be the borders of a table."""
     parts: list[_Region] = [([rule], []) for rule in rules.level]
     for rule in rules.upright:
-        met = [part for part in parts if any(_do_rules_meet(level, rule) for level in part[0])]
+        met = [part for part in parts if any(_do_ruled_lines_meet(level, rule) for level in part[0])]
         if met:
             parts = [part for part in parts if not any(part is other for other in met)]
             parts.append(
@@ -138,7 +138,7 @@ def _find_regions(rules: RuledLines) -> list[_Region]:
     return regions + [(part, []) for part in groups if len(part) >= _FEWEST_RULES]
 
 
-def _do_rules_meet(level: RuledLine, upright: RuledLine) -> bool:
+def _do_ruled_lines_meet(level: RuledLine, upright: RuledLine) -> bool:
     return (
         level.start - _NEAR <= upright.at <= level.end + _NEAR
         and upright.start - _NEAR <= level.at <= upright.end + _NEAR
@@ -150,14 +150,14 @@ def _find_rows_within(rows: Sequence[PrintedRow], level: Sequence[RuledLine]) ->
     left, right = min(rule.start for rule in level) - _NEAR, max(rule.end for rule in level) + _NEAR
     inside = []
     for row in rows:
-        pieces = [piece for piece in row.pieces if left < piece.middle < right]
-        if pieces and top < row.middle < bottom:
+        pieces = [piece for piece in row.pieces if left < piece.middle_x < right]
+        if pieces and top < row.middle_y < bottom:
             own = {id(piece.line) for piece in row.pieces if piece not in pieces}
             inside.append(PrintedRow(pieces, [line for line in row.lines if id(line) not in own]))
     return inside
 
 
-def _merge_near(values: Sequence[float]) -> list[float]:
+def _merge_near_positions(values: Sequence[float]) -> list[float]:
     return [near[0] for near in group_consecutive(sorted(values), lambda near, value: value - near[0] <= _NEAR)]
 
 
@@ -173,19 +173,22 @@ def _read_grid(
     The text of a cell over several rows is repeated in each row.
     """
     ends = [min(rule.start for rule in level), max(rule.end for rule in level)]
-    sides, heights = _merge_near([*ends, *(rule.at for rule in upright)]), _merge_near([rule.at for rule in level])
+    sides, heights = (
+        _merge_near_positions([*ends, *(rule.at for rule in upright)]),
+        _merge_near_positions([rule.at for rule in level]),
+    )
     width, height = len(sides) - 1, len(heights) - 1
     if not (2 <= width <= MOST_COLUMNS and 1 <= height <= _MOST_BANDS):
         return None
-    if _do_rules_cross_words(rows, upright):
+    if _do_ruled_lines_cross_words(rows, upright):
         return None
-    merged = _merge_cells(sides, heights, level, upright)
+    merged = _assign_cell_numbers(sides, heights, level, upright)
     parts: dict[int, list[Cell]] = {}
     taken: list[list[PrintedLine]] = [[] for _ in range(height)]
     for row in rows:
-        at = _find_interval_index(row.middle, heights)
+        at = _find_interval_index(row.middle_y, heights)
         taken[at] += row.lines
-        for number, cell in _split_row_at_sides(row, sides, merged[at]):
+        for number, cell in _split_row_into_cells(row, sides, merged[at]):
             parts.setdefault(number, []).append(cell)
     cells = {number: join_cells(found) for number, found in parts.items()}
     # A first row with one cell over all columns is a title.
@@ -204,10 +207,10 @@ def _read_grid(
     return FoundTable(lines, header, filled) if lines and filled else None
 
 
-def _do_rules_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
+def _do_ruled_lines_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLine]) -> bool:
     crossed = sum(
         any(
-            rule.start < row.middle < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
+            rule.start < row.middle_y < rule.end and box[0] + 1 < rule.at < box[2] - 1 and sign != " "
             for rule in upright
             for piece in row.pieces
             for sign, box in piece.cell
@@ -217,10 +220,16 @@ def _do_rules_cross_words(rows: Sequence[PrintedRow], upright: Sequence[RuledLin
     return crossed > 0.1 * len(rows)
 
 
-def _split_row_at_sides(row: PrintedRow, sides: Sequence[float], own: Sequence[int]) -> list[tuple[int, Cell]]:
-    real = [sides[0], *(side for at, side in enumerate(sides[1:-1]) if own[at] != own[at + 1]), sides[-1]]
+def _split_row_into_cells(
+    row: PrintedRow, sides: Sequence[float], cell_numbers: Sequence[int]
+) -> list[tuple[int, Cell]]:
+    real = [
+        sides[0],
+        *(side for at, side in enumerate(sides[1:-1]) if cell_numbers[at] != cell_numbers[at + 1]),
+        sides[-1],
+    ]
     parts = [cell for piece in row.pieces for cell in _split_cell_at_sides(piece.cell, real) if text_of(cell)]
-    return [(own[_find_interval_index((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
+    return [(cell_numbers[_find_interval_index((cell[0][1][0] + cell[-1][1][2]) / 2, sides)], cell) for cell in parts]
 
 
 def _split_cell_at_sides(cell: Cell, sides: Sequence[float]) -> list[Cell]:
@@ -235,14 +244,14 @@ def _split_cell_at_sides(cell: Cell, sides: Sequence[float]) -> list[Cell]:
     return [part for _, part in found]
 
 
-def _merge_cells(
+def _assign_cell_numbers(
     sides: Sequence[float], heights: Sequence[float], level: Sequence[RuledLine], upright: Sequence[RuledLine]
 ) -> list[list[int]]:
     """Return the number of the cell at each row and column. Cells without a rule between them share a number."""
     width, height = len(sides) - 1, len(heights) - 1
     parents = list(range(width * height))
 
-    def root(place: int) -> int:
+    def find_root(place: int) -> int:
         while parents[place] != place:
             place = parents[place]
         return place
@@ -252,10 +261,10 @@ def _merge_cells(
             place = row * width + column
             below, beside = heights[row + 1], sides[column + 1]
             if row + 1 < height and not _is_drawn(level, below, sides[column], beside):
-                parents[root(place + width)] = root(place)
+                parents[find_root(place + width)] = find_root(place)
             if column + 1 < width and not _is_drawn(upright, beside, heights[row], below):
-                parents[root(place + 1)] = root(place)
-    return [[root(row * width + column) for column in range(width)] for row in range(height)]
+                parents[find_root(place + 1)] = find_root(place)
+    return [[find_root(row * width + column) for column in range(width)] for row in range(height)]
 
 
 def _is_drawn(rules: Sequence[RuledLine], at: float, start: float, end: float) -> bool:
@@ -279,8 +288,8 @@ def _read_table_between_lines(
     page: Sequence[PrintedRow], rows: Sequence[PrintedRow], level: Sequence[RuledLine]
 ) -> FoundTable | None:
     """Return the table between horizontal rules; None if there is no table. The header is above the second rule."""
-    heights = _merge_near([rule.at for rule in level])
-    bands = [[row for row in rows if top < row.middle <= end] for top, end in pairwise(heights)]
+    heights = _merge_near_positions([rule.at for rule in level])
+    bands = [[row for row in rows if top < row.middle_y <= end] for top, end in pairwise(heights)]
     bands = [band for band in bands if band]
     if not bands:
         return None
@@ -296,20 +305,20 @@ def _read_table_between_lines(
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     if is_row_each and sum(_has_several_rows(band, len(columns)) for band in bands) <= len(bands) / 4:
-        return build_found_table(build_grid(bands, columns, 1))
+        return build_table_from_grid(build_grid(bands, columns, 1))
     if len(bands) < 2:
         return None
     body = group_rows([row for band in bands[1:] for row in band], columns)
-    return build_found_table(build_grid([[row] for row in bands[0]] + body, columns, len(bands[0])))
+    return build_table_from_grid(build_grid([[row] for row in bands[0]] + body, columns, len(bands[0])))
 
 
 def _find_rows_next_to(rows: Sequence[PrintedRow], rule: float, pieces: float) -> list[PrintedRow]:
     found: list[PrintedRow] = []
-    is_above = bool(rows) and rows[0].middle > rows[-1].middle
+    is_above = bool(rows) and rows[0].middle_y > rows[-1].middle_y
     for row in rows:
-        distance = rule - row.middle if is_above else row.middle - rule
-        last = found[-1].middle if found else rule
-        if distance > 0 and abs(row.middle - last) < (_TIGHT if found else 2) * row.size:
+        distance = rule - row.middle_y if is_above else row.middle_y - rule
+        last = found[-1].middle_y if found else rule
+        if distance > 0 and abs(row.middle_y - last) < (_TIGHT if found else 2) * row.size:
             found.append(row)
         elif found:
             break

@@ -54,14 +54,14 @@ def extract_in_sandbox(
     filename: str,
     *,
     limits: ExtractionLimits,
-    within: sandbox.JobLimits,
+    job_limits: sandbox.JobLimits,
     recognised: Sequence[Sequence[Any]] = (),
     still_wanted: sandbox.StillWanted = lambda _elapsed: True,
 ) -> ExtractedText:
-    """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``within``.
+    """Run :func:`retrieval.documents.extraction.extract` in a process with the limits ``job_limits``.
 
     ``recognised`` are pages that OCR has read: the page number, width and height in points, rotation in degrees, and
-    words. Raises: DocumentRejected, also if the file exceeds ``within`` or crashes the process; JobCancelled if
+    words. Raises: DocumentRejected, also if the file exceeds ``job_limits`` or crashes the process; JobCancelled if
     ``still_wanted`` returns False; SandboxUnavailable.
     """
     name = printable_name(filename)
@@ -71,7 +71,12 @@ def extract_in_sandbox(
     arguments = {"filename": filename, "limits": asdict(limits), "added_bytes": len(added)}
     try:
         head, text = sandbox.run(
-            f"{__name__}:read", data + added, arguments, within, preload=preload, still_wanted=still_wanted
+            f"{__name__}:extract_as_job",
+            data + added,
+            arguments,
+            job_limits,
+            preload=preload,
+            still_wanted=still_wanted,
         )
     except sandbox.LimitExceeded as error:
         FILES_BEYOND_LIMITS.labels(limit=error.limit).inc()
@@ -92,7 +97,7 @@ def extract_in_sandbox(
         raise DocumentRejected(f"{name} could not be read: its text came back damaged ({error}).") from error
 
 
-def read(
+def extract_as_job(
     file: BinaryIO, filename: str, limits: dict[str, int], added_bytes: int = 0
 ) -> tuple[dict[str, object], bytes]:
     """Extract a file within the sandbox process.

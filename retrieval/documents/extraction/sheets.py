@@ -18,14 +18,14 @@ from openpyxl.utils.cell import coordinate_to_tuple, range_boundaries
 from openpyxl.utils.escape import unescape
 from python_calamine import CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
-from retrieval.documents.extraction.archive import check_archive, parse_xml
-from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, NameSpan, read_table, write_table
+from retrieval.documents.extraction.archive import check_archive_safety, parse_xml
+from retrieval.documents.extraction.cell_tables import HEAD, Cell, CellTable, HeaderSpan, read_table, write_table
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.grouping import group_consecutive
 from retrieval.documents.extraction.number_formats import show_value
 from retrieval.documents.extraction.office_xml import (
-    convert_to_plain_office,
-    is_page_number,
+    is_blank_or_page_number,
+    normalise_office_file,
     read_chart,
     write_subscript,
     write_superscript,
@@ -129,7 +129,7 @@ def _find_tables(sheet: Sheet) -> list[CellTable]:
     for area in _split_into_areas(rows, sorted(rows)):
         columns, table = _read_area(rows, area, sheet.merged)
         above = next((known for known in reversed(found) if known.table.header), None)
-        if above and not above.table.totals and _continues(table, columns, above):
+        if above and not above.table.totals and _is_table_continuation(table, columns, above):
             places = [columns.index(at) if at in columns else -1 for at in above.columns]
             for into, lines in ((above.table.body, table.body), (above.table.totals, table.totals)):
                 into.extend([line[at] if at >= 0 else "" for at in places] for line in lines)
@@ -196,17 +196,17 @@ def _read_area(rows: Rows, area: CellArea, merged: Sequence[CellArea]) -> _Sheet
     head = [[rows[number].get(at, Cell("", False)) for at in columns] for number in numbers[:HEAD]]
     lines = [[rows[number][at].text if at in rows[number] else "" for at in columns] for number in numbers]
     spans = [
-        NameSpan(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
+        HeaderSpan(numbers.index(each.top), columns.index(each.left), bisect_right(columns, each.right) - 1)
         for each in merged
         if each.left < each.right and each.top in numbers[:HEAD] and each.left in columns
     ]
     return _SheetTable(columns, read_table(head, lines, spans))
 
 
-def _continues(table: CellTable, columns: list[int], above: _SheetTable) -> bool:
+def _is_table_continuation(table: CellTable, columns: list[int], above: _SheetTable) -> bool:
     is_form = not table.header and len(table.body) > 1 and all(row[0].endswith(":") for row in table.body)
     is_within = len(columns) > max(1, len(above.columns) / 2) and set(columns) <= set(above.columns)
-    return is_within and table.is_nameless and not table.titles and not is_form
+    return is_within and table.has_no_column_names and not table.titles and not is_form
 
 
 # Codes in headers and footers, such as a font or the page number.
@@ -216,8 +216,8 @@ _FORMULA_WITHOUT_VALUE = re.compile(rb"<f(?:\s[^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:<v
 
 
 def extract_workbook(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    check_archive(data, filename, limits, program="Excel")
-    data = convert_to_plain_office(data)
+    check_archive_safety(data, filename, limits, program_name="Excel")
+    data = normalise_office_file(data)
     try:
         reader = ExcelReader(io.BytesIO(data), data_only=True, keep_links=False, rich_text=True)
         reader.read()
@@ -294,7 +294,7 @@ def _read_margins(sheet: Any) -> Iterator[str]:
     for margin in (sheet.firstHeader, sheet.oddHeader, sheet.firstFooter, sheet.oddFooter):
         for part in (margin.left, margin.center, margin.right):
             words = _MARGIN_CODE.sub(" ", part.text or "")
-            if not is_page_number(words):
+            if not is_blank_or_page_number(words):
                 yield make_canonical_text(" ".join(words.split()))
 
 

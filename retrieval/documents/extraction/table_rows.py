@@ -57,7 +57,7 @@ class RowPiece:
         return max(box[2] for _, box in self.cell)
 
     @property
-    def middle(self) -> float:
+    def middle_x(self) -> float:
         return (self.left + self.right) / 2
 
 
@@ -67,8 +67,8 @@ class PrintedRow:
     lines: list[PrintedLine]
 
     @property
-    def middle(self) -> float:
-        return median(piece.line.middle for piece in self.pieces)
+    def middle_y(self) -> float:
+        return median(piece.line.middle_y for piece in self.pieces)
 
     @property
     def size(self) -> float:
@@ -120,8 +120,10 @@ def trim(cell: Cell) -> Cell:
 
 def find_rows(lines: Sequence[PrintedLine]) -> list[PrintedRow]:
     levels = group_consecutive(
-        sorted(lines, key=lambda line: line.middle),
-        lambda row, line: line.middle - median(other.middle for other in row) < _LEVEL * max(line.size, row[0].size),
+        sorted(lines, key=lambda line: line.middle_y),
+        lambda row, line: (
+            line.middle_y - median(other.middle_y for other in row) < _LEVEL * max(line.size, row[0].size)
+        ),
     )
     rows = [
         PrintedRow(sorted((p for line in row for p in _split_line_at_gaps(line)), key=lambda p: p.left), row)
@@ -141,7 +143,7 @@ def _split_line_at_gaps(line: PrintedLine) -> list[RowPiece]:
 
 def find_columns(rows: Sequence[PrintedRow]) -> Columns:
     """Return the left and right sides of columns."""
-    places = [piece.middle for row in rows for piece in row.pieces]
+    places = [piece.middle_x for row in rows for piece in row.pieces]
     return [(left, right) for left, right in _find_gaps(rows) if sum(left < place < right for place in places) > 1]
 
 
@@ -170,9 +172,11 @@ def _find_gaps(rows: Sequence[PrintedRow]) -> list[tuple[float, float]]:
     return columns if end is None else [*columns, (start, end)]
 
 
-def _find_touched_columns(piece: RowPiece, columns: Columns) -> list[int]:
+def _find_overlapped_columns(piece: RowPiece, columns: Columns) -> list[int]:
     touched = [at for at, (left, right) in enumerate(columns) if min(piece.right, right) - max(piece.left, left) > 0.5]
-    nearest = min(range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle, piece.middle - columns[at][1]))
+    nearest = min(
+        range(len(columns)), key=lambda at: max(columns[at][0] - piece.middle_x, piece.middle_x - columns[at][1])
+    )
     return touched or [nearest]
 
 
@@ -194,7 +198,7 @@ def build_grid(groups: Sequence[list[PrintedRow]], columns: Columns, header: int
         laid: list[list[Cell]] = [[] for _ in columns]
         for row in group:
             for piece in row.pieces:
-                laid[_find_touched_columns(piece, columns)[0]].append(piece.cell)
+                laid[_find_overlapped_columns(piece, columns)[0]].append(piece.cell)
         cells.append([join_cells(parts) for parts in laid])
     texts = [[text_of(cell) for cell in row] for row in cells]
     values = _find_value_columns(texts)
@@ -253,29 +257,29 @@ def _read_header(grid: Grid) -> Row:
             elif len(row.pieces) == len(grid.columns):
                 over = [row.pieces.index(piece)]
             else:
-                over = _find_touched_columns(piece, grid.columns)
+                over = _find_overlapped_columns(piece, grid.columns)
             for column in over:
                 parts[column].append(piece.cell)
     return [join_cells(cells, is_name=True) for cells in parts]
 
 
 def _find_span(piece: RowPiece, row: PrintedRow, columns: Columns) -> Sequence[int]:
-    touched = _find_touched_columns(piece, columns)
+    touched = _find_overlapped_columns(piece, columns)
     best: Sequence[int] = touched
     if any(abs(piece.left - columns[at][0]) < 0.3 * piece.line.size for at in touched[:1]) and len(touched) == 1:
         return touched
-    beside = {at for other in row.pieces if other is not piece for at in _find_touched_columns(other, columns)}
+    beside = {at for other in row.pieces if other is not piece for at in _find_overlapped_columns(other, columns)}
     for first in range(touched[0] + 1):
         for last in range(touched[-1], len(columns)):
             span = range(first, last + 1)
             middle = (columns[first][0] + columns[last][1]) / 2
             near = max(0.15 * (columns[last][1] - columns[first][0]) / len(span), 0.5 * piece.line.size)
-            if len(best) < len(span) < len(columns) and not beside & set(span) and abs(middle - piece.middle) < near:
+            if len(best) < len(span) < len(columns) and not beside & set(span) and abs(middle - piece.middle_x) < near:
                 best = span
     return best
 
 
-def _measure_space(above: PrintedRow, below: PrintedRow) -> float:
+def _measure_row_gap(above: PrintedRow, below: PrintedRow) -> float:
     return (below.top - above.bottom) / above.size
 
 
@@ -284,16 +288,16 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
 
     def measure_filled_share(groups: Sequence[Sequence[PrintedRow]]) -> float:
         touched = [
-            {at for row in g for piece in row.pieces for at in _find_touched_columns(piece, columns)} for g in groups
+            {at for row in g for piece in row.pieces for at in _find_overlapped_columns(piece, columns)} for g in groups
         ]
         return mean(len(each) for each in touched) / len(columns)
 
     single = [[row] for row in rows]
-    steps = sorted(_measure_space(above, below) for above, below in pairwise(rows))
+    steps = sorted(_measure_row_gap(above, below) for above, below in pairwise(rows))
     widest, border = max(((wide - near, (wide + near) / 2) for near, wide in pairwise(steps)), default=(0.0, 0.0))
     if widest < _ROW_SPACE:
         return single
-    groups = group_consecutive(rows, lambda above, row: _measure_space(above[-1], row) < border)
+    groups = group_consecutive(rows, lambda above, row: _measure_row_gap(above[-1], row) < border)
     is_better = (
         len(groups) > 2
         and measure_filled_share(groups) >= 0.7
@@ -302,7 +306,7 @@ def group_rows(rows: Sequence[PrintedRow], columns: Columns) -> list[list[Printe
     return groups if is_better else single
 
 
-def _read_body(grid: Grid) -> list[Row]:
+def _read_table_body(grid: Grid) -> list[Row]:
     rows: list[Row] = []
     for cells, texts in zip(grid.cells[grid.header :], grid.texts[grid.header :], strict=True):
         has_value = any(texts[column] for column in grid.values)
@@ -323,6 +327,6 @@ def _read_body(grid: Grid) -> list[Row]:
     return rows
 
 
-def build_found_table(grid: Grid) -> FoundTable:
+def build_table_from_grid(grid: Grid) -> FoundTable:
     lines = [line for group in grid.groups for row in group for line in row.lines]
-    return FoundTable(lines, _read_header(grid), _read_body(grid))
+    return FoundTable(lines, _read_header(grid), _read_table_body(grid))

@@ -64,12 +64,12 @@ def _find_tables(rows: list[list[str]]) -> list[CellTable]:
             parts[-1].append(row)
         elif sum(len(list(filter(None, line))) > 1 for line in parts[-1]) > 2:
             parts.append([])
-    tables = [_read_part(part) for part in parts if part]
-    is_one = len(tables) > _MOST_TABLES or any(table.is_nameless or not table.body for table in tables[1:])
-    return [_read_part([row for part in parts for row in part])] if is_one else tables
+    tables = [_read_table_part(part) for part in parts if part]
+    is_one = len(tables) > _MOST_TABLES or any(table.has_no_column_names or not table.body for table in tables[1:])
+    return [_read_table_part([row for part in parts for row in part])] if is_one else tables
 
 
-def _read_part(rows: list[list[str]]) -> CellTable:
+def _read_table_part(rows: list[list[str]]) -> CellTable:
     most = max(2, HEAD * 100 // max([100, *map(len, rows[:HEAD])]))
     head = [
         [Cell(text, bool(_VALUE.fullmatch(text))) for text in (" ".join(cell.split()) for cell in row)]
@@ -105,7 +105,7 @@ def sniff_delimiter(source: str) -> str:
     """Return the delimiter that splits most of the first lines into equally many fields; a comma if none does."""
     sample = source.splitlines(keepends=True)[:_SAMPLE_LINES]
 
-    def agreement(delimiter: str) -> tuple[float, int]:
+    def measure_width_agreement(delimiter: str) -> tuple[float, int]:
         try:
             widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter, skipinitialspace=True) if row)
         except csv.Error:
@@ -113,4 +113,4 @@ def sniff_delimiter(source: str) -> str:
         width, count = max(widths.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
         return (count / sum(widths.values()), width) if width > 1 else (0.0, 0)
 
-    return max(_DELIMITERS, key=agreement)
+    return max(_DELIMITERS, key=measure_width_agreement)

@@ -42,7 +42,7 @@ def is_hidden(element: etree._Element) -> bool:
     )
 
 
-def find_openable_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
+def find_collapsible_elements(root: etree._Element) -> dict[etree._Element, etree._Element]:
     """Return each hidden element that a reader can open, with the visible control that opens it.
 
     Elements that give orders to a language model are left out.
@@ -62,7 +62,7 @@ def find_openable_elements(root: etree._Element) -> dict[etree._Element, etree._
     candidates = {each for each in around if not _UNREADABLE_STYLE.search(each.get("style") or "")}
     if not candidates:
         return {}
-    ways = list(_pair_controls_with_targets(elements, candidates))
+    ways = list(_pair_controls_with_opened_elements(elements, candidates))
     opened: dict[etree._Element, etree._Element] = {}
     shown: set[etree._Element | None] = {None}
     for _round in range(_MOST_ROUNDS):
@@ -78,7 +78,7 @@ def find_openable_elements(root: etree._Element) -> dict[etree._Element, etree._
     return {each: control for each, control in opened.items() if each in shown}
 
 
-def _pair_controls_with_targets(
+def _pair_controls_with_opened_elements(
     elements: Iterable[etree._Element], candidates: set[etree._Element]
 ) -> Iterator[tuple[etree._Element, etree._Element]]:
     named: dict[str, list[etree._Element]] = defaultdict(list)

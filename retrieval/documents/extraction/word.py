@@ -15,19 +15,19 @@ from docx.oxml.ns import qn
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
-from retrieval.documents.extraction.archive import check_archive, parse_xml
+from retrieval.documents.extraction.archive import check_archive_safety, parse_xml
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.numbering import ParagraphNumbering
 from retrieval.documents.extraction.office_xml import (
-    choose_alternatives,
     collect_embedded_files,
-    convert_to_plain_office,
     describe_picture,
-    is_page_number,
+    is_blank_or_page_number,
+    normalise_office_file,
     qualify_name,
     read_chart,
     read_diagram,
+    resolve_alternate_content,
     write_equation,
     write_subscript,
     write_superscript,
@@ -48,15 +48,15 @@ _TICKED, _EMPTY = "☒", "☐"
 
 
 def extract_docx(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
-    check_archive(data, filename, limits, program="Word")
-    document = docx.Document(io.BytesIO(convert_to_plain_office(data)))
+    check_archive_safety(data, filename, limits, program_name="Word")
+    document = docx.Document(io.BytesIO(normalise_office_file(data)))
     writer = MarkdownWriter(filename, limits)
     _DocxReader(document, writer).write()
     embedded = collect_embedded_files([document.part], filename, limits)
     return writer.build_extracted_text(
         read_declared_title(make_canonical_text(document.core_properties.title or "")) or writer.first_title,
         members=embedded.member_files,
-        left_out=embedded.left_out,
+        left_out=embedded.left_out_parts,
     )
 
 
@@ -103,7 +103,7 @@ class _DocxReader:
                     words = " ".join(" ".join(paragraphs).split())
                     if element.tag == qn("w:p") and next(element.iterancestors(qn("w:tr")), None) is not None:
                         continue
-                    if words not in seen and not is_page_number(words):
+                    if words not in seen and not is_blank_or_page_number(words):
                         seen.add(words)
                         yield words
 
@@ -123,20 +123,30 @@ class _DocxReader:
     def _find_style(self, paragraph: Paragraph) -> tuple[str, int | None]:
         style_id = paragraph._p.style
         if style_id not in self._styles:
-            self._styles[style_id] = _read_style(paragraph.style)
+            self._styles[style_id] = _read_style_name_and_level(paragraph.style)
         return self._styles[style_id]
 
     def _prepare_markup(self, root: Any, part: Any) -> None:
-        choose_alternatives(root)
+        resolve_alternate_content(root)
         for deleted in list(root.iter(*_DELETED)):
             _remove(deleted)
-        _unwrap(root)
+        _replace_wrappers_with_content(root)
         for run in list(root.iter(qn("w:r"))):
-            if _is_on(run, "w:vanish") or _is_on(run, "w:strike") or _is_on(run, "w:dstrike") or self._is_hidden(run):
+            if (
+                _is_run_switch_on(run, "w:vanish")
+                or _is_run_switch_on(run, "w:strike")
+                or _is_run_switch_on(run, "w:dstrike")
+                or self._is_hidden(run)
+            ):
                 _remove(run)
         for ruby in list(root.iter(qn("w:ruby"))):
             base, reading = (ruby.findall(f"{qn(part)}//{qn('w:t')}") for part in ("w:rubyBase", "w:rt"))
-            _replace(ruby, f"{_join(base)} ({_join(reading)})" if reading else _join(base))
+            _replace_with_text_run(
+                ruby,
+                f"{_join_element_texts(base)} ({_join_element_texts(reading)})"
+                if reading
+                else _join_element_texts(base),
+            )
         # Removing the attribute ``w:type`` turns page and column breaks into line breaks, which separate words.
         for line_break in root.iter(qn("w:br")):
             line_break.attrib.pop(qn("w:type"), None)
@@ -153,7 +163,9 @@ class _DocxReader:
 
     def _write_symbols_and_fields(self, root: Any) -> None:
         for symbol in list(root.iter(qn("w:sym"))):
-            _replace(symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16)))
+            _replace_with_text_run(
+                symbol, show_symbol(symbol.get(qn("w:font"), ""), int(symbol.get(qn("w:char"), "0"), 16))
+            )
         for fonts in root.iter(qn("w:rFonts")):
             font = fonts.get(qn("w:ascii"), "")
             for text in fonts.getparent().getparent().iterchildren(qn("w:t")) if is_symbol_font(font) else ():
@@ -164,19 +176,19 @@ class _DocxReader:
                 properties = reference.getparent().find(qn("w:rPr"))
                 if properties is not None:
                     _remove(properties)
-                _replace(reference, f" ({note})" if note else "")
+                _replace_with_text_run(reference, f" ({note})" if note else "")
         for box in root.iter(qn("w:checkBox")):
             state = next(
                 (found for each in ("w:checked", "w:default") if (found := box.find(qn(each))) is not None), None
             )
             is_ticked = state is not None and state.get(qn("w:val"), "1") not in ("0", "false")
-            _find_run(box).addprevious(_make_text_run(_TICKED if is_ticked else _EMPTY))
+            _find_enclosing_run(box).addprevious(_make_text_run(_TICKED if is_ticked else _EMPTY))
         for choices in root.iter(qn("w:ddList")):
             chosen = choices.find(qn("w:result"))
             entries = choices.findall(qn("w:listEntry"))
             at = int(chosen.get(qn("w:val"), "0")) if chosen is not None else 0
             if at < len(entries):
-                _find_run(choices).addprevious(_make_text_run(entries[at].get(qn("w:val"), "")))
+                _find_enclosing_run(choices).addprevious(_make_text_run(entries[at].get(qn("w:val"), "")))
 
     def _write_drawings(self, root: Any, part: Any) -> None:
         for picture in reversed(list(root.iter(qn("wp:docPr")))):
@@ -200,7 +212,7 @@ class _DocxReader:
             elif element.tag == qn("w:tbl"):
                 self._writer.add_table(self._read_rows(Table(element, self._document._body)))
             elif element.tag == qn("w:altChunk"):
-                self._write_inserted(_find_related(self._document.part, element.get(qualify_name("r:id"))))
+                self._write_embedded_document(_find_related(self._document.part, element.get(qualify_name("r:id"))))
 
     def _write_paragraph(self, block: Paragraph) -> None:
         counted = self._numbering.number_paragraph(block._p)
@@ -243,7 +255,7 @@ class _DocxReader:
                 words.append(f"{counted[1]} {block.text}".strip() if counted else block.text)
         return " ".join(words)
 
-    def _write_inserted(self, part: Any) -> None:
+    def _write_embedded_document(self, part: Any) -> None:
         if part is None:
             return
         filename = str(part.partname).rsplit("/", 1)[-1]
@@ -251,7 +263,7 @@ class _DocxReader:
             root = parse_html(decode(part.blob, filename, html=True), filename)
             self._writer.add_markdown(convert_html(root) if root is not None else "")
         elif "wordprocessingml" in part.content_type:
-            _DocxReader(docx.Document(io.BytesIO(convert_to_plain_office(part.blob))), self._writer).write()
+            _DocxReader(docx.Document(io.BytesIO(normalise_office_file(part.blob))), self._writer).write()
         elif part.content_type.startswith("text/"):
             self._writer.add_paragraph(decode(part.blob, filename))
 
@@ -261,7 +273,7 @@ def _find_related(part: Any, relation: str | None) -> Any:
     return found.target_part if found is not None and not found.is_external else None
 
 
-def _unwrap(root: Any) -> None:
+def _replace_wrappers_with_content(root: Any) -> None:
     for wrapper in list(root.iter(*_WRAPPERS)):
         content = wrapper.find(qn("w:sdtContent")) if wrapper.tag == qn("w:sdt") else wrapper
         _replace_with_children(wrapper, list(content) if content is not None else [])
@@ -280,21 +292,21 @@ def _remove(element: Any) -> None:
         parent.remove(element)
 
 
-def _replace(element: Any, words: str) -> None:
+def _replace_with_text_run(element: Any, words: str) -> None:
     text = _make_text_run(words)[0]
     element.addprevious(text)
     _remove(element)
 
 
-def _find_run(element: Any) -> Any:
+def _find_enclosing_run(element: Any) -> Any:
     return next(element.iterancestors(qn("w:r")), element)
 
 
-def _join(texts: list[Any]) -> str:
+def _join_element_texts(texts: list[Any]) -> str:
     return "".join(text.text or "" for text in texts)
 
 
-def _is_on(run: Any, switch: str) -> bool:
+def _is_run_switch_on(run: Any, switch: str) -> bool:
     found = run.find(f"{qn('w:rPr')}/{qn(switch)}")
     return found is not None and found.get(qn("w:val"), "1") not in ("0", "false", "off")
 
@@ -345,7 +357,7 @@ def _mark_superscripts(paragraph: Any) -> None:
             before += text.text or ""
 
 
-def _read_style(style: Any) -> tuple[str, int | None]:
+def _read_style_name_and_level(style: Any) -> tuple[str, int | None]:
     """Return the name of a style and its level: 0 for a title, 1 to 9 for a heading, None for other text."""
     own = (style.name or "").lower() if style is not None else ""
     for _ in range(10):

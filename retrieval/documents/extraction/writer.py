@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from retrieval.documents.extraction.decoding import make_canonical_text
 from retrieval.documents.extraction.markdown import parse_structure
-from retrieval.tables.table_reading import is_nothing, read_boolean, read_date, read_quantity
+from retrieval.tables.table_reading import is_missing_value, read_boolean, read_date, read_quantity
 from retrieval.text.extracted import (
     ExtractedText,
     ExtractionLimits,
@@ -105,7 +105,7 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 def is_cell_value(text: str) -> bool:
     """Return whether a cell is a value, such as a number, a date, yes or no, and not a name."""
     plain = text.strip(_AROUND)
-    if not any(map(str.isalnum, plain)) or is_nothing(plain):
+    if not any(map(str.isalnum, plain)) or is_missing_value(plain):
         return True
     plain = _SPACED.sub("", plain)
     # A single letter such as "n" may be a name.
@@ -173,11 +173,11 @@ class MarkdownWriter:
         start = self._add_block("")
         grid: list[TableGridRow] = []
         for at, row in enumerate(rows):
-            self._write("\n" if at else "")
+            self._append_text("\n" if at else "")
             line, cells = _write_named_cells(header, row, self._length)
             grid.append(TableGridRow(self._length, self._length + len(line), cells))
             self._protected.append(Span(self._length, self._length + len(line)))
-            self._write(line)
+            self._append_text(line)
         self._tables.append(TableGrid(start, self._length, tuple(header), tuple(grid), has_decimal_points))
 
     def add_notes(self, paragraphs: Iterable[str]) -> None:
@@ -187,7 +187,7 @@ class MarkdownWriter:
 
     def begin_page(self) -> None:
         if self._parts:
-            self._write("\n\n")
+            self._append_text("\n\n")
         self._in_list = False
         self._page_starts.append(self._length)
 
@@ -203,7 +203,7 @@ class MarkdownWriter:
         left_out: Sequence[LeftOutParts] = (),
         holds_records: bool = False,
     ) -> ExtractedText:
-        self._write("\n")
+        self._append_text("\n")
         ends = [*self._page_starts[1:], self._length]
         return ExtractedText(
             text="".join(self._parts),
@@ -222,13 +222,13 @@ class MarkdownWriter:
 
     def _add_block(self, block: str, *, is_item: bool = False) -> int:
         if self._parts and self._length not in self._page_starts[-1:]:
-            self._write("\n" if is_item and self._in_list else "\n\n")
+            self._append_text("\n" if is_item and self._in_list else "\n\n")
         self._in_list = is_item
         start = self._length
-        self._write(block)
+        self._append_text(block)
         return start
 
-    def _write(self, words: str) -> None:
+    def _append_text(self, words: str) -> None:
         self._parts.append(words)
         self._length += len(words)
         if self._length > self._limits.max_text_chars:

@@ -46,7 +46,7 @@ def _list_installed_languages() -> tuple[str, ...]:
         return ()
 
 
-def find_reason_without_ocr() -> str:
+def find_reason_for_missing_ocr() -> str:
     if not settings.OCR_LANGUAGES:
         return TURNED_OFF
     return "" if list_configured_languages() else NOT_INSTALLED
@@ -77,12 +77,14 @@ def recognise_pages(
         on_progress(len(done), len(numbers))
         if seconds is not None and time.monotonic() - started > seconds:
             raise sandbox.JobCancelled(f"{len(done)} of {len(numbers)} pages are recognised.")
-        done[number] = _recognise(document.content_hash, data, number, fingerprint, is_picture=is_picture)
+        done[number] = _recognise_page(document.content_hash, data, number, fingerprint, is_picture=is_picture)
     on_progress(len(done), len(numbers))
     return [done[number] for number in numbers]
 
 
-def _recognise(content_hash: str, data: bytes, number: int, fingerprint: str, *, is_picture: bool) -> RecognisedPage:
+def _recognise_page(
+    content_hash: str, data: bytes, number: int, fingerprint: str, *, is_picture: bool
+) -> RecognisedPage:
     arguments = {
         "number": number,
         "languages": list_configured_languages(),

@@ -72,7 +72,7 @@ def has_orientation_data() -> bool:
     return (find_data_folder() / f"{_OSD}.traineddata").exists()
 
 
-class Engine:
+class TesseractEngine:
     """Tesseract's OCR engine with the data of some languages. Raises: EngineMissing."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
@@ -146,9 +146,9 @@ def recognise(
         width, height = (height, width) if turned in (90, 270) else (width, height)
     skew = measure_skew(image)
     straight = image.rotate(skew, resample=Image.Resampling.BICUBIC, fillcolor=255) if skew else image
-    words = Engine(languages).recognise(straight.tobytes(), *straight.size, dpi)
+    words = TesseractEngine(languages).recognise(straight.tobytes(), *straight.size, dpi)
     return {
-        "words": [_to_row(word, image.size, skew) for word in words],
+        "words": [_build_word_row(word, image.size, skew) for word in words],
         "width": width,
         "height": height,
         "turned": turned,
@@ -156,7 +156,7 @@ def recognise(
 
 
 def _find_page_rotation(image: Image.Image, dpi: int) -> int:
-    engine = Engine(["osd"])
+    engine = TesseractEngine(["osd"])
     turned, _sure = engine.orientation(image.tobytes(), *image.size, dpi)
     if not turned:
         return 0
@@ -208,16 +208,16 @@ def measure_skew(image: Image.Image) -> float:
     sample = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))))
     dark = ImageOps.invert(sample)
 
-    def sharpness(angle: float) -> float:
+    def measure_row_sharpness(angle: float) -> float:
         rows = np.asarray(dark.rotate(angle, resample=Image.Resampling.BILINEAR), dtype=np.float32).sum(axis=1)
         return float(np.square(np.diff(rows)).sum())
 
-    best = max(np.arange(-_LARGEST_SKEW, _LARGEST_SKEW + 0.1, 0.5), key=sharpness)
-    best = max(np.arange(best - 0.4, best + 0.45, 0.1), key=sharpness)
+    best = max(np.arange(-_LARGEST_SKEW, _LARGEST_SKEW + 0.1, 0.5), key=measure_row_sharpness)
+    best = max(np.arange(best - 0.4, best + 0.45, 0.1), key=measure_row_sharpness)
     return float(best) if abs(best) >= _LEAST_SKEW else 0.0
 
 
-def _to_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any]:
+def _build_word_row(word: Sequence[str], size: tuple[int, int], skew: float) -> list[Any]:
     width, height = size
     block, paragraph, line, _word, left, top, across, down = map(int, word[2:10])
     sine, cosine = math.sin(math.radians(skew)), math.cos(math.radians(skew))

@@ -26,7 +26,7 @@ from typing import Any
 
 from retrieval.documents.sandbox.confinement import JobLimits as JobLimits
 from retrieval.documents.sandbox.confinement import find_missing_guards, list_missing_guards
-from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobEnd, SandboxJob
+from retrieval.documents.sandbox.template import LARGEST_MESSAGE, OUT_OF_MEMORY, JobExit, SandboxJob
 
 logger = logging.getLogger(__name__)
 
@@ -116,26 +116,26 @@ class TemplateProcess:
         self.end()
         if not self.state.templates_started:
             self.state.missing_guards = find_missing_guards()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        own_end, template_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with template_end:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(theirs.fileno())],
+                    [sys.executable, "-I", "-X", "utf8", "-c", _START, str(_ROOT), str(template_end.fileno())],
                     # This process's environment contains passwords and keys, so it is not passed on.
                     env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[template_end.fileno()],
                     start_new_session=True,
                 )
             except OSError:
-                ours.close()
+                own_end.close()
                 raise
-        self._control = ours
+        self._control = own_end
         self.state.templates_started += 1
         self.state.failure = ""
-        return ours
+        return own_end
 
     def end(self) -> None:
         with self._lock:
@@ -207,32 +207,32 @@ def run(
     if len(message) > LARGEST_MESSAGE:
         raise ValueError(f"The arguments of a job take {len(message)} bytes; {LARGEST_MESSAGE} can be sent.")
     with _open_source(source) as data:
-        return _run(message, data, limits, still_wanted)
+        return _run_job(message, data, limits, still_wanted)
 
 
-def _run(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[Any, bytes]:
+def _run_job(message: bytes, data: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[Any, bytes]:
     for is_last in (False, True):
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            result, result_end = _open_pipe(ours, theirs)
-            status, status_end = _open_pipe(ours, theirs)
+        with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as job_ends:
+            result, result_end = _open_job_pipe(our_ends, job_ends)
+            status, status_end = _open_job_pipe(our_ends, job_ends)
             # When the pipes are closed here, the template process kills a running job.
             try:
                 _template.send(message, [data, result_end, status_end])
-                theirs.close()
+                job_ends.close()
                 frame, ended = _read_result(result, status, limits, still_wanted)
             except SandboxUnavailable:
                 # The template process was killed or could start no process, so the job is sent again.
                 if is_last:
                     raise
                 continue
-            return _unpack(frame, ended, limits)
+            return _unpack_job_result(frame, ended, limits)
     raise AssertionError("unreachable")
 
 
-def _open_pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+def _open_job_pipe(our_ends: contextlib.ExitStack, job_ends: contextlib.ExitStack) -> tuple[int, int]:
     readable, writable = os.pipe()
-    ours.callback(os.close, readable)
-    theirs.callback(os.close, writable)
+    our_ends.callback(os.close, readable)
+    job_ends.callback(os.close, writable)
     os.set_blocking(readable, False)
     return readable, writable
 
@@ -250,7 +250,7 @@ def _open_source(source: Source) -> Iterator[int]:
         yield file.fileno()
 
 
-def _read_result(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobEnd]:
+def _read_result(result: int, status: int, limits: JobLimits, still_wanted: StillWanted) -> tuple[bytes, JobExit]:
     started = time.monotonic()
     poll = select.poll()
     pieces = {result: io.BytesIO(), status: io.BytesIO()}
@@ -274,7 +274,7 @@ def _read_result(result: int, status: int, limits: JobLimits, still_wanted: Stil
                     poll.unregister(descriptor)
                     unfinished.discard(descriptor)
     try:
-        ended: JobEnd = json.loads(pieces[status].getvalue())
+        ended: JobExit = json.loads(pieces[status].getvalue())
     except ValueError:
         raise SandboxUnavailable("The process that reads files ended.") from None
     if "unavailable" in ended:
@@ -286,14 +286,14 @@ def _make_time_error(limits: JobLimits) -> LimitExceeded:
     return LimitExceeded("time", f"took longer than {limits.seconds:g} s")
 
 
-def _unpack(frame: bytes, ended: JobEnd, limits: JobLimits) -> tuple[Any, bytes]:
-    code = ended["code"]
+def _unpack_job_result(frame: bytes, job_exit: JobExit, limits: JobLimits) -> tuple[Any, bytes]:
+    code = job_exit["code"]
     memory = LimitExceeded("memory", f"needed more than {limits.memory_mib:,} MiB of memory")
     if frame == OUT_OF_MEMORY:
         raise memory
     if code == -signal.SIGXCPU and limits.processor_seconds is not None:
         raise LimitExceeded("time", f"needed more than {limits.processor_seconds:g} s of processor time")
-    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and ended["seconds"] >= limits.seconds):
+    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and job_exit["seconds"] >= limits.seconds):
         raise _make_time_error(limits)
     if code == -signal.SIGKILL:
         # The sandbox sent no SIGKILL, so the kernel killed the process for lack of memory.

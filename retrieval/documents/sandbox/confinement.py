@@ -26,7 +26,7 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 GUARDS = ("memory", "capabilities", "files", "system calls")
-"""Protections of :func:`confine` besides the limits that every system has."""
+"""Protections of :func:`confine_process` besides the limits that every system has."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
@@ -146,8 +146,8 @@ _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _TRIAL = (
     "import os, sys; sys.path.insert(0, sys.argv[1]); "
-    "from retrieval.documents.sandbox.confinement import JobLimits, confine; "
-    "print(*confine(JobLimits(256, 5, 0), os.getppid()), sep=',')"
+    "from retrieval.documents.sandbox.confinement import JobLimits, confine_process; "
+    "print(*confine_process(JobLimits(256, 5, 0), os.getppid()), sep=',')"
 )
 _TRIAL_SECONDS = 60
 
@@ -166,7 +166,7 @@ class JobLimits:
     processor_seconds: float | None = None
 
 
-def confine(limits: JobLimits, parent: int) -> list[str]:
+def confine_process(limits: JobLimits, parent: int) -> list[str]:
     """Drop all rights of this process that the job does not need.
 
     Return the names of the :data:`GUARDS` that work. Raises: OSError if a limit cannot be set.
@@ -184,12 +184,12 @@ def confine(limits: JobLimits, parent: int) -> list[str]:
         (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
         (resource.RLIMIT_CPU, seconds, seconds + 1),
     ):
-        _lower_limit(kind, soft, hard)
+        _set_resource_limit(kind, soft, hard)
     if sys.platform == "linux":
         with open("/proc/self/statm") as file:
             mapped_pages = int(file.read().split()[0])
         memory = mapped_pages * resource.getpagesize() + limits.memory_mib * 2**20
-        _lower_limit(resource.RLIMIT_AS, memory, memory)
+        _set_resource_limit(resource.RLIMIT_AS, memory, memory)
         guards.append("memory")
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -224,7 +224,7 @@ def list_missing_guards(working_guards: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GUARDS if name not in working_guards)
 
 
-def _lower_limit(kind: int, soft: int, hard: int) -> None:
+def _set_resource_limit(kind: int, soft: int, hard: int) -> None:
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:
         soft, hard = min(soft, present), min(hard, present)

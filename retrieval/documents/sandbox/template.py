@@ -20,7 +20,7 @@ import socket
 import sys
 from typing import Any, TypedDict
 
-from retrieval.documents.sandbox.confinement import JobLimits, confine, list_missing_guards
+from retrieval.documents.sandbox.confinement import JobLimits, confine_process, list_missing_guards
 
 LARGEST_MESSAGE = 128 * 1024
 OUT_OF_MEMORY = b"\0\0\0\0\0\0\0\0"
@@ -38,7 +38,7 @@ class SandboxJob(TypedDict):
     requires_guards: bool
 
 
-class JobEnd(TypedDict, total=False):
+class JobExit(TypedDict, total=False):
     """How a job's process ended: exit code and processor time, or why no process was started."""
 
     code: int
@@ -139,7 +139,7 @@ class _SandboxJobServer:
                     _report_status(descriptor, {"code": os.waitstatus_to_exitcode(status), "seconds": seconds})
 
 
-def _report_status(descriptor: int, status: JobEnd) -> None:
+def _report_status(descriptor: int, status: JobExit) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(descriptor, json.dumps(status).encode())
     os.close(descriptor)
@@ -154,7 +154,7 @@ def _run_job(job: SandboxJob, data: int, result: int, parent: int) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _close_other_descriptors(data, result)
-        guards = confine(JobLimits(**job["limits"]), parent)
+        guards = confine_process(JobLimits(**job["limits"]), parent)
         try:
             head, body = _call_job_function(job, guards)
         except MemoryError:
@@ -187,7 +187,7 @@ def _call_job_function(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes
     module, _, name = job["target"].partition(":")
     body = b""
     if job["requires_guards"] and list_missing_guards(guards):
-        return _encode_result_head({"refused": True, "guards": guards}), body
+        return _encode_result_header({"refused": True, "guards": guards}), body
     try:
         function = getattr(importlib.import_module(module), name)
         with open(_DATA, "rb") as file:
@@ -197,10 +197,10 @@ def _call_job_function(job: SandboxJob, guards: list[str]) -> tuple[bytes, bytes
         raise
     except Exception as error:  # noqa: BLE001 - parsers raise anything; whoever asked decides what it means
         head = {"error": type(error).__name__, "message": str(error)[:2000], "guards": guards}
-    return _encode_result_head(head), body
+    return _encode_result_header(head), body
 
 
-def _encode_result_head(head: ResultHeader) -> bytes:
+def _encode_result_header(head: ResultHeader) -> bytes:
     return json.dumps(head).encode()
 
 

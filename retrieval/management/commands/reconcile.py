@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from core.exceptions import RagsiteError
-from retrieval.documents.reconciliation import Inconsistency, reconcile
+from retrieval.documents.reconciliation import Inconsistency, reconcile_index
 from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Document
 
@@ -26,7 +26,7 @@ class Command(MigratedDatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = reconcile(repair=options["repair"])
+            found = reconcile_index(repair=options["repair"])
         except RagsiteError as error:
             raise CommandError(str(error)) from error
         left = sum(not inconsistency.repaired for inconsistency in found)

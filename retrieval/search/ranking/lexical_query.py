@@ -24,9 +24,9 @@ from retrieval.search.understanding.vocabulary import (
 )
 from retrieval.text.terms import (
     DIMENSIONS,
-    add_identifier_parts,
     compute_inverse_document_frequency,
     compute_lexeme_dimension,
+    expand_identifiers,
     list_spellings,
 )
 from retrieval.types import ANYBODY, ReaderRights, StoredChunk
@@ -276,7 +276,7 @@ def build_queries(
     collections = group_by_configuration(collection_ids)
     if not collections:
         return []
-    spoken = add_identifier_parts(parsed.text)
+    spoken = expand_identifiers(parsed.text)
     lexemes = {configuration: found for (configuration, _), found in read_lexemes([spoken], list(collections)).items()}
     passages = count_passages_in(collection_ids)
     frequencies = read_document_frequencies(
@@ -284,7 +284,7 @@ def build_queries(
     )
     unknown: dict[str, dict[str, tuple[str, ...]]] = {}
     if fuzzy and any(lexeme not in frequencies for found in lexemes.values() for lexeme in found):
-        unknown = find_unknown_terms(add_identifier_parts(parsed.unquoted), list(collections), frequencies)
+        unknown = find_unknown_terms(expand_identifiers(parsed.unquoted), list(collections), frequencies)
     constraints = build_constraint_tsqueries(parsed, list(collections))
     queries = []
     for configuration, pks in collections.items():

@@ -25,7 +25,7 @@ from retrieval.search.ranking.lexical_query import (
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.search.ranking.statement_timeout import statement_timeout
 from retrieval.search.ranking.tsquery import MatchesTsQuery, join_with_and
-from retrieval.text.terms import SYMBOL, add_identifier_parts, compute_lexeme_dimension
+from retrieval.text.terms import SYMBOL, compute_lexeme_dimension, expand_identifiers
 from retrieval.types import RankedChunk, Ranking, Retriever, SearchFilters, StoredChunk
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def find_matched_spans(texts: Mapping[int, str], terms: Mapping[int, Sequence[st
         "pk", "configuration", "collection__text_search_configuration"
     )
     configuration_of = {pk: own or common for pk, own, common in rows}
-    words = {add_identifier_parts(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
+    words = {expand_identifiers(word) for pk in configuration_of for word in _WORD.findall(texts[pk])}
     lexemes = read_lexemes(sorted(words), sorted(set(configuration_of.values())))
     return {
         pk: tuple(
             match.span()
             for match in _WORD.finditer(texts[pk])
-            if not wanted[pk].isdisjoint(lexemes[configuration, add_identifier_parts(match.group())])
+            if not wanted[pk].isdisjoint(lexemes[configuration, expand_identifiers(match.group())])
         )
         for pk, configuration in configuration_of.items()
     }

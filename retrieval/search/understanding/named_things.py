@@ -14,7 +14,7 @@ from retrieval.index.term_statistics import (
 )
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
-from retrieval.text.terms import SYMBOL_TERM, add_identifier_parts
+from retrieval.text.terms import SYMBOL_TERM, expand_identifiers
 from retrieval.text.word_lists import fill_in
 
 _WORDS = re.compile(r"\w+")
@@ -62,7 +62,7 @@ def _is_rare(word: str, collection_ids: Sequence[int]) -> bool:
 
 def find_alphanumeric_codes(question: str) -> frozenset[str]:
     """Return the codes in the question, as lower-case letters and digits: ``mx9920w`` for MX-9920-W."""
-    words = (word.strip(".,;:!?()\"'") for word in add_identifier_parts(parse_question(question).text).split())
+    words = (word.strip(".,;:!?()\"'") for word in expand_identifiers(parse_question(question).text).split())
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 

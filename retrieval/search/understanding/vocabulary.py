@@ -30,7 +30,7 @@ from retrieval.models import Chunk, Document
 from retrieval.models.narrowing import build_readable_condition
 from retrieval.search.ranking.tsquery import quote_lexeme
 from retrieval.search.understanding.spelling import NearWord
-from retrieval.text.terms import add_identifier_parts, compute_inverse_document_frequency, find_identifiers
+from retrieval.text.terms import compute_inverse_document_frequency, expand_identifiers, find_identifiers
 from retrieval.types import ANYBODY, ReaderRights
 
 # Longer terms are not compared, because edit distances are stored in eight bits.
@@ -249,7 +249,7 @@ class CollectionVocabulary:
 
     def find_unknown_words(self, text: str) -> list[str]:
         configurations = list(self._configurations)
-        spoken = add_identifier_parts(text)
+        spoken = expand_identifiers(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
         known = read_document_frequencies(lexemes, self._collections, self._readers)
         if len(known) == len(lexemes):

@@ -21,7 +21,7 @@ from retrieval.sources.protocol import (
     RemoteItem,
     SourceRefused,
 )
-from retrieval.text.encodings import find_codec, find_xml_label
+from retrieval.text.encodings import find_python_codec, find_xml_label
 
 
 class FeedOptions(SourceOptionsForm, Account):
@@ -51,7 +51,7 @@ class FeedConnector(HttpConnector):
         response = self._client.get(self.options["url"])
         check_listing_response(response)
         no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
-        label = response.charset if find_codec(response.charset) else find_xml_label(response.body)
+        label = response.charset if find_python_codec(response.charset) else find_xml_label(response.body)
         try:
             text = decode(response.body, self.name, label=label)
         except DocumentRejected as error:

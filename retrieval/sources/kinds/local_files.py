@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.documents.file_loading import SKIPPED_FOLDERS
-from retrieval.documents.formats import is_page_asset
+from retrieval.documents.formats import is_web_page_asset
 from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
@@ -201,7 +201,7 @@ class GitConnector(Connector):
         for entry in iter_tree_contents(self._repository.object_store, tree):
             name = entry.path.decode("utf-8", "backslashreplace")
             is_submodule = stat.S_IFMT(entry.mode) == _SUBMODULE
-            if is_submodule or (stat.S_ISREG(entry.mode) and not is_page_asset(name, has_pages=True)):
+            if is_submodule or (stat.S_ISREG(entry.mode) and not is_web_page_asset(name, has_pages=True)):
                 self._submodules |= {name} if is_submodule else set()
                 yield RemoteItem(name, name, entry.sha.decode(), self.build_address(name))
 

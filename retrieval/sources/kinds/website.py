@@ -43,7 +43,7 @@ from retrieval.sources.protocol import (
     SourceRefused,
     SourceUnavailable,
 )
-from retrieval.text.encodings import find_codec
+from retrieval.text.encodings import find_python_codec
 
 _MOST_CHARACTERS = 3 * 2**20
 
@@ -99,7 +99,7 @@ class PageLinks(HTMLParser):
         self.words: set[str] = set()
         self.robots = Robots()
         self._unseen = 0
-        text = data[: 4 * _MOST_CHARACTERS].decode(find_codec(charset) or "utf-8", "replace")
+        text = data[: 4 * _MOST_CHARACTERS].decode(find_python_codec(charset) or "utf-8", "replace")
         # `close` is slow, because it searches several times for the end of an unclosed tag.
         self.feed(text[:_MOST_CHARACTERS])
 

@@ -33,7 +33,7 @@ DOCUMENTS = {
 
 
 def add(collection, source, text):
-    ingestion.ingest(submission.submit(collection, source, text.encode(), enqueue=False).document.pk)
+    ingestion.ingest_document(submission.submit(collection, source, text.encode(), enqueue=False).document.pk)
 
 
 @pytest.fixture(scope="session")

@@ -195,12 +195,12 @@ def test_a_document_waits_for_room_without_using_up_its_attempts(collection, set
     document = submission.submit(collection, "pump.md", b"# Pump\n\nIt weighs 3450 grams.", enqueue=False).document
     settings.DISK_RESERVE_BYTES = 2**62
     for _ in range(Document.MOST_ATTEMPTS + 1):
-        ingestion.ingest(document.pk)
+        ingestion.ingest_document(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == ("pending", 0)
     assert TOLD in document.error
     settings.DISK_RESERVE_BYTES = 0
-    ingestion.ingest(document.pk)
+    ingestion.ingest_document(document.pk)
     document.refresh_from_db()
     assert document.status == "ready"
 

@@ -197,7 +197,7 @@ def test_documents_that_are_read_are_waited_for(admin, draft, objections):
     assert "Worse." not in html
     assert action(draft, "publish") not in html
     assert "still being read" in messages(admin.post(action(draft, "publish"), follow=True))[0]
-    ingestion.ingest(waiting.pk)
+    ingestion.ingest_document(waiting.pk)
     html = html_of(admin.get(page_of(draft)))
     assert "data-live" not in html
     assert "Worse." in html
@@ -435,13 +435,16 @@ def test_staff_ask_a_draft_in_the_chat_by_choosing_it(admin, client, admin_user,
 
 
 def test_changing_several_collections_asks_each(library, monkeypatch):
-    from retrieval.documents.drafts.editing import lock_for_change
+    from retrieval.documents.drafts.editing import lock_collections_for_change
 
     later = Collection.objects.create(slug="later", name="Later")
-    with lock_for_change(library.pk, later.pk):
+    with lock_collections_for_change(library.pk, later.pk):
         pass
     for guarded in (library, later):
         gate = Gate(guards=lambda one, pk=guarded.pk: one.pk == pk, find_objections=lambda _: [])
         monkeypatch.setattr(gates, "GATES", [gate])
-        with pytest.raises(DocumentRejected, match=f"{guarded} has a gate"), lock_for_change(later.pk, library.pk):
+        with (
+            pytest.raises(DocumentRejected, match=f"{guarded} has a gate"),
+            lock_collections_for_change(later.pk, library.pk),
+        ):
             pytest.fail("it was let in")

@@ -16,7 +16,7 @@ from core.job_queue import enqueue_forgotten_jobs
 from retrieval import gates
 from retrieval.documents import submission
 from retrieval.documents.drafts import copying, lifecycle
-from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_for_change
+from retrieval.documents.drafts.editing import find_reason_not_to_change, lock_collections_for_change
 from retrieval.documents.drafts.lifecycle import DraftChanges, DraftRefused, find_draft_changes
 from retrieval.documents.reconciliation import find_inconsistencies
 from retrieval.exceptions import DocumentRejected, InvalidQuery
@@ -312,7 +312,7 @@ def test_a_permission_waits_for_a_change_that_is_being_made(library, draft):
         connection.close()
 
     with ThreadPoolExecutor(1) as pool:
-        with lock_for_change(document.collection_id):
+        with lock_collections_for_change(document.collection_id):
             asking = pool.submit(publish)
             asked.wait(10)
             with pytest.raises(TimeoutError):

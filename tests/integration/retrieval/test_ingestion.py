@@ -113,7 +113,7 @@ def test_the_same_file_again_changes_nothing(collection, ingest):
     # An upload with its present description is unchanged; with a new description it is read again.
     described = {"title": "Guide to pumps", "url": "https://x.example/guide", "metadata": {"year": 2026}}
     assert submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
-    document = ingestion.ingest(Document.objects.get().pk)
+    document = ingestion.ingest_document(Document.objects.get().pk)
     assert (document.title, document.url, document.metadata) == tuple(described.values())
     assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False, **described).changed
     assert not submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).changed
@@ -189,7 +189,7 @@ def test_an_embedder_that_is_away_is_tried_again_later(collection, ingest, monke
     assert "embedding server" in document.error
     assert document.retry_at > timezone.now()
     for _attempt in range(Document.MOST_ATTEMPTS):
-        ingestion.ingest(document.pk)
+        ingestion.ingest_document(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.FAILED
     assert document.error.startswith("Failed 5 times")
@@ -197,14 +197,14 @@ def test_an_embedder_that_is_away_is_tried_again_later(collection, ingest, monke
 
 def test_the_document_of_a_dead_worker_is_taken_over(collection):
     document = submission.submit(collection, "guide.md", GUIDE.encode(), enqueue=False).document
-    dead = ingestion._lease(document.pk)
+    dead = ingestion._acquire_document_lease(document.pk)
     assert dead is not None
     Document.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert ingestion.ingest(document.pk) is not None
+    assert ingestion.ingest_document(document.pk) is not None
     chunks = list(Chunk.objects.values_list("pk", flat=True))
     # The worker believed dead wakes up: what it does is dropped.
     with pytest.raises(LeaseLost):
-        ingestion._process(dead, reading_turns.ReadingTurn(dead, takes_turns=False), None)
+        ingestion._process_document(dead, reading_turns.ReadingTurn(dead, takes_turns=False), None)
     assert list(Chunk.objects.values_list("pk", flat=True)) == chunks
 
 
@@ -265,19 +265,19 @@ def test_a_folder_is_read_by_several_threads(collection, tmp_path, monkeypatch):
         (tmp_path / f"{number:02}.md").write_text(f"# Pump {number}\n\nIt weighs {number} grams.")
     (tmp_path / "broken.pdf").write_text("no PDF")
     threads = set()
-    read = ingestion.ingest
+    read = ingestion.ingest_document
 
     def noted(*arguments):
         threads.add(threading.current_thread().name)
         return read(*arguments)
 
-    monkeypatch.setattr(ingestion, "ingest", noted)
+    monkeypatch.setattr(ingestion, "ingest_document", noted)
     counts = ingest_paths([tmp_path], collection, None, at_once=3)
     assert (counts.added, counts.failed, counts.chunks) == (11, 1, 11)
     assert [source for source, _ in counts.failures] == ["broken.pdf"]
     assert len(threads) == 3
     assert_statistics_are_true(collection)
-    monkeypatch.setattr(ingestion, "ingest", lambda *_: pytest.fail("What is unchanged was read again."))
+    monkeypatch.setattr(ingestion, "ingest_document", lambda *_: pytest.fail("What is unchanged was read again."))
     assert ingest_paths([tmp_path / "00.md"], collection, None).unchanged == 1
     # When the site cannot be written to, what is left is not tried.
     monkeypatch.setattr(file_loading, "submit", Mock(side_effect=DiskFull("The disk is full.")))
@@ -292,12 +292,12 @@ def test_a_wrong_setting_costs_a_document_no_attempt(collection):
     other = active_embedder()
     Embedder.objects.filter(pk=other.pk).update(name="another")
     for _ in range(Document.MOST_ATTEMPTS + 1):
-        ingestion.ingest(document.pk)
+        ingestion.ingest_document(document.pk)
     document.refresh_from_db()
     assert (document.status, document.attempts) == (Document.Status.PENDING, 0)
     assert "reembed" in document.error
     assert document.retry_at is not None
     Embedder.objects.filter(pk=other.pk).update(name=other.name)
-    assert ingestion.ingest(document.pk) is not None
+    assert ingestion.ingest_document(document.pk) is not None
     document.refresh_from_db()
     assert document.status == Document.Status.READY

@@ -32,7 +32,7 @@ def read_all(collection):
     """Read all waiting documents; return the documents by source with their status."""
     waiting = Document.objects.filter(collection=collection, status=Document.Status.PENDING)
     while (document := waiting.first()) is not None:
-        ingestion.ingest(document.pk)
+        ingestion.ingest_document(document.pk)
     return dict(Document.objects.filter(collection=collection).values_list("source", "status"))
 
 
@@ -68,7 +68,7 @@ def test_members_follow_their_archive(collection, ingest, client, admin_client):
     before = list(Document.objects.order_by("pk").values_list("pk", "content_hash"))
     archive.refresh_from_db()
     Document.objects.filter(pk=archive.pk).update(status="pending", attempts=0, retry_at=None)
-    ingestion.ingest(archive.pk)
+    ingestion.ingest_document(archive.pk)
     assert list(Document.objects.order_by("pk").values_list("pk", "content_hash")) == before
 
     # One is gone from the file; then the file is gone.

@@ -80,7 +80,7 @@ def test_a_server_that_is_away_is_told_and_nothing_is_left(bucket, collection, i
     bucket.close()
     for _ in range(6):
         Document.objects.filter(pk=waiting.pk).update(retry_at=None)
-        ingestion.ingest(waiting.pk)
+        ingestion.ingest_document(waiting.pk)
     waiting.refresh_from_db()
     assert waiting.status == Document.Status.PENDING
     assert "does not answer" in waiting.error

@@ -12,7 +12,12 @@ from django.core.management.base import CommandError
 
 from retrieval import tasks
 from retrieval.documents import ingestion, reconciliation
-from retrieval.documents.reconciliation import ProblemKind, find_inconsistencies, read_inconsistency_counts, reconcile
+from retrieval.documents.reconciliation import (
+    ProblemKind,
+    find_inconsistencies,
+    read_inconsistency_counts,
+    reconcile_index,
+)
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.chunk_writer import remove_chunks, replace_chunk_questions
@@ -117,12 +122,12 @@ def test_damage_is_found_and_repaired(library, damage, found):
     whole = index_content()
     DAMAGE[damage]()
     assert kinds() == found
-    repaired = reconcile(repair=True)
+    repaired = reconcile_index(repair=True)
     assert {inconsistency.kind for inconsistency in repaired} == found
     assert all(inconsistency.repaired for inconsistency in repaired)
     assert find_inconsistencies() == []
     for pk in Document.objects.filter(status=Document.Status.PENDING).values_list("pk", flat=True):
-        ingestion.ingest(pk)
+        ingestion.ingest_document(pk)
     assert find_inconsistencies() == []
     assert index_content() == whole
     result = search("Which pump weighs grams?", build_unrestricted_filters())
@@ -150,7 +155,7 @@ def test_counts_that_drifted_block_nobody(library, ingest, drifts, ending):
     else:
         replace_chunk_questions(document.chunks.order_by("ordinal")[0], ["Which fan is the pump?"])
     assert not Lexeme.objects.filter(document_frequency__lte=0).exists()
-    reconcile(repair=True)
+    reconcile_index(repair=True)
     assert find_inconsistencies() == []
 
 
@@ -159,7 +164,7 @@ def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving
     DAMAGE[damage]()
     DAMAGE["text of another file"]()
     document = Document.objects.get(source="0.md")
-    text, file = reconcile(repair=True)
+    text, file = reconcile_index(repair=True)
     assert (text.kind, text.repaired, text.examples) == (ProblemKind.UNFIT_TEXT, False, (str(document.pk),))
     assert (file.kind, file.repaired) == (ProblemKind.MISSING_FILES, False)
     document.refresh_from_db()
@@ -169,7 +174,7 @@ def test_a_file_that_is_gone_cannot_be_repaired_and_its_document_goes_on_serving
 
 def test_the_file_of_an_upload_that_is_still_being_saved_stays(library):
     name = file_left(90)
-    reconcile(repair=True)
+    reconcile_index(repair=True)
     assert Document.file.field.storage.exists(name)
     Document.file.field.storage.delete(name)
 
@@ -214,7 +219,7 @@ def test_writers_and_repair_take_turns(library, ingest):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reconciliation, "find_inconsistencies", check_then_write)
-        reconcile(repair=True)
+        reconcile_index(repair=True)
     assert find_inconsistencies() == []
     assert CollectionStatistics.objects.get(pk=library.pk).chunks == library.chunks.count()
 

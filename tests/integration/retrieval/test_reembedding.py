@@ -96,7 +96,7 @@ def test_a_worker_with_the_old_settings_waits(library, ingest, monkeypatch):
     assert document.status == Document.Status.PENDING
     assert "reembed" in document.error
     monkeypatch.setattr(embedder_choice, "get_embedder", Letters)
-    ingestion.ingest(document.pk)
+    ingestion.ingest_document(document.pk)
     document.refresh_from_db()
     assert document.status == Document.Status.READY
     monkeypatch.setattr(embedder_choice, "get_embedder", built_in)

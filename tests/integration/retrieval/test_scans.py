@@ -32,7 +32,7 @@ def scan(*pictures):
 
 def read(collection, name, data):
     document = submission.submit(collection, name, data).document
-    ingestion.ingest(document.pk, takes_turns=True)
+    ingestion.ingest_document(document.pk, takes_turns=True)
     document.refresh_from_db()
     return document
 
@@ -63,7 +63,7 @@ def test_a_scan_is_recognised_marked_and_warned_of(collection, client):
 def test_no_page_is_recognised_twice(collection, settings, monkeypatch):
     """The worker's turn ends, or the worker dies, between two pages; the first page is done."""
     recognised = []
-    recognise = pages._recognise
+    recognise = pages._recognise_page
 
     def counted(content_hash, data, number, *args, **options):
         if recognised and settings.OCR_TURN_SECONDS:
@@ -71,14 +71,14 @@ def test_no_page_is_recognised_twice(collection, settings, monkeypatch):
         recognised.append(number)
         return recognise(content_hash, data, number, *args, **options)
 
-    monkeypatch.setattr(pages, "_recognise", counted)
+    monkeypatch.setattr(pages, "_recognise_page", counted)
     data = scan(draw(WORDS), draw(MORE))
     document = read(collection, "scan.pdf", data)
     assert (document.status, document.attempts, recognised) == (Document.Status.PENDING, 0, [1])
     settings.OCR_TURN_SECONDS = 0
     for source in ("scan.pdf", "copy.pdf"):
         document = submission.submit(collection, source, data).document
-        ingestion.ingest(document.pk)
+        ingestion.ingest_document(document.pk)
         document.refresh_from_db()
         assert (document.status, recognised) == (Document.Status.READY, [1, 2])
     Document.objects.get(source="scan.pdf").delete()

@@ -26,7 +26,7 @@ def submit(collection, name, data):
 
 
 def read(document):
-    ingestion.ingest(document.pk, takes_turns=True)
+    ingestion.ingest_document(document.pk, takes_turns=True)
     document.refresh_from_db()
     return document
 

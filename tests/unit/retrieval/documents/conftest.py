@@ -95,7 +95,7 @@ def read_within_limits(data, name):
     started = time.monotonic()
     rejected = ""
     try:
-        extracted = extract_in_sandbox(data, name, limits=LIMITS, within=WITHIN)
+        extracted = extract_in_sandbox(data, name, limits=LIMITS, job_limits=WITHIN)
     except DocumentRejected as error:
         rejected = str(error)
     # No more than the limit, and what it takes to start a process and end it on a busy machine.

@@ -36,7 +36,7 @@ def test_one_registration_is_all_that_a_new_format_needs():
     assert extract(TOY_BYTES, "a.toy").text == "# a.toy\n\nWind up *HERE*\n"
 
     limits = ExtractionLimits()
-    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, within=build_sandbox_limits(512, 20, limits))
+    extracted = extract_in_sandbox(TOY_BYTES, "a.toy", limits=limits, job_limits=build_sandbox_limits(512, 20, limits))
     assert (extracted.media_type, extracted.title) == ("application/x-toy", "Toy")
 
     document = Document(source="a.toy", media_type=extracted.media_type)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.tables.computing import compute_result
+from retrieval.tables.computing import compute_table_result
 from retrieval.tables.grammar import interpret_question
 from retrieval.tables.matching_rows import interpret_row_selection
 from retrieval.tables.results import TableOperation
@@ -79,7 +79,7 @@ Total,Total,24,30,30,84
 def ask(question, table):
     """Return the computation in one line: the operation and its answer; a dash if there is none."""
     reading = interpret_question(question, table)
-    computed = compute_result(reading, table) if reading is not None else None
+    computed = compute_table_result(reading, table) if reading is not None else None
     if computed is None:
         return "-"
     if computed.value:
@@ -92,7 +92,7 @@ def ask(question, table):
 def rows(question, table):
     """Return the names of the first rows that the question chooses."""
     reading = interpret_row_selection(question, table, min)
-    computed = compute_result(reading, table) if reading is not None else None
+    computed = compute_table_result(reading, table) if reading is not None else None
     return [str(row.values[table.subject_column or 0]) for row in computed.rows[:3]] if computed is not None else []
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.text.block import Block, BlockKind
-from retrieval.text.block_items import find_header, read_cells, split_items
+from retrieval.text.block_items import find_table_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
 
 STEPS = """Do this:
@@ -56,7 +56,7 @@ def test_items_hold_what_belongs_to_them(text, expected):
 
 
 def test_the_header_of_a_table_is_no_item():
-    assert TABLE[slice(*find_header(TABLE, only_block(TABLE)))] == "| Size | Price |\n| --- | --- |"
+    assert TABLE[slice(*find_table_header(TABLE, only_block(TABLE)))] == "| Size | Price |\n| --- | --- |"
 
 
 def test_rows_of_html_are_items_too():
@@ -66,7 +66,7 @@ def test_rows_of_html_are_items_too():
     (row,) = items(table)
     assert read_cells(row) == ["1 & 2", "$70k"]
     assert read_cells(r"| S \| M | 10 |") == ["S | M", "10"]
-    assert read_cells(table[slice(*find_header(table, only_block(table)))]) == ["Years", "Pay"]
+    assert read_cells(table[slice(*find_table_header(table, only_block(table)))]) == ["Years", "Pay"]
 
 
 def test_of_a_part_of_the_document_what_is_there_is_taken():

@@ -8,7 +8,7 @@ from retrieval.documents.extraction import extract
 from retrieval.documents.extraction.archive import parse_xml as parse_xml_of_archive
 from retrieval.sources.kinds.website import PageLinks
 from retrieval.sources.network import Response, parse_xml
-from retrieval.text.encodings import find_codec, find_xml_label, replace_unknown_encodings
+from retrieval.text.encodings import find_python_codec, find_xml_label, replace_unknown_encodings
 
 # Codecs of Python, which fail on text, take quadratic time, or decode none; and names that are no encoding.
 REFUSED = [
@@ -32,14 +32,18 @@ TEXT = "Prijzen: één ketel, geïnstalleerd in café 't Hoekje – €5."
 
 @pytest.mark.parametrize("label", REFUSED)
 def test_other_names_are_refused(label):
-    assert find_codec(label) == ""
+    assert find_python_codec(label) == ""
 
 
 def test_all_labels_of_the_standard_name_a_codec():
     for label, name in LABELS.items():
         if name not in ("replacement", "x-user-defined"):
-            assert "a".encode(find_codec(f" {label.upper()}\n"))
-    assert (find_codec("iso-8859-1"), find_codec("us-ascii"), find_codec("gb2312")) == ("cp1252", "cp1252", "gb18030")
+            assert "a".encode(find_python_codec(f" {label.upper()}\n"))
+    assert (find_python_codec("iso-8859-1"), find_python_codec("us-ascii"), find_python_codec("gb2312")) == (
+        "cp1252",
+        "cp1252",
+        "gb18030",
+    )
     assert webencodings.lookup("iso-8859-1").codec_info.name == "cp1252"
 
 

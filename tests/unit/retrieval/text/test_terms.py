@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from retrieval.text.terms import (
     DIMENSIONS,
-    add_identifier_parts,
     compute_inverse_document_frequency,
     compute_lexeme_dimension,
+    expand_identifiers,
     list_spellings,
     make_document_terms,
 )
@@ -36,7 +36,7 @@ from retrieval.text.terms import (
     ],
 )
 def test_identifiers_are_spelt_out_whole_and_in_parts(text, expanded):
-    assert add_identifier_parts(text).strip() == expanded
+    assert expand_identifiers(text).strip() == expanded
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_identifiers_are_spelt_out_whole_and_in_parts(text, expanded):
     ],
 )
 def test_symbols_become_words_and_languages_without_blanks_pairs(text, terms):
-    assert add_identifier_parts(text).split() == terms.split()
+    assert expand_identifiers(text).split() == terms.split()
 
 
 def test_codes_with_blanks_are_added_to_a_document_as_one_word():
@@ -65,7 +65,7 @@ def test_codes_with_blanks_are_added_to_a_document_as_one_word():
 
 @pytest.mark.parametrize("text", ["state-of-the-art", "version 2.10.1 of 3.14", "don't", "Dr. Vanderstraeten", "één"])
 def test_ordinary_text_stays_as_it_is(text):
-    assert add_identifier_parts(text) == text
+    assert expand_identifiers(text) == text
 
 
 @pytest.mark.parametrize(
@@ -87,28 +87,28 @@ def test_a_phrase_is_spelt_in_each_way_that_documents_have(phrase, ways):
     "path", ["folder.{}", "folder.{}.first", "a/b/{}", "Folder::{}", "{}@host", "<{}>10</{}>", "it->{}"]
 )
 def test_a_name_within_a_path_is_found_as_if_it_were_alone(path, name):
-    words = f" {' '.join(add_identifier_parts(path.replace('{}', name)).split())} "
-    assert f" {add_identifier_parts(name)} " in words
+    words = f" {' '.join(expand_identifiers(path.replace('{}', name)).split())} "
+    assert f" {expand_identifiers(name)} " in words
 
 
 @given(st.text(max_size=60))
 def test_the_first_spelling_is_the_documents_own(phrase):
-    assert list_spellings(phrase)[0].split() == add_identifier_parts(phrase).split()
+    assert list_spellings(phrase)[0].split() == expand_identifiers(phrase).split()
 
 
 def test_paths_and_tags_do_not_swallow_words():
-    words = add_identifier_parts("see /etc/ros/foo.yaml and <div class=x>").split()
+    words = expand_identifiers("see /etc/ros/foo.yaml and <div class=x>").split()
     assert {"etc", "ros", "foo", "yaml", "etcrosfooyaml", "div", "class", "x"} <= set(words)
     assert not any(character in "".join(words) for character in "/<>=")
 
 
 def test_names_of_languages_with_signs_are_words():
-    assert add_identifier_parts("C++ and C# and .NET").split() == ["cplusplus", "and", "csharp", "and", "dotnet"]
+    assert expand_identifiers("C++ and C# and .NET").split() == ["cplusplus", "and", "csharp", "and", "dotnet"]
 
 
 @given(st.text(max_size=80))
 def test_nothing_is_left_that_postgresql_would_take_for_a_path_or_a_tag(text):
-    assert not set(add_identifier_parts(text)) & set("/\\_<>&=~|")
+    assert not set(expand_identifiers(text)) & set("/\\_<>&=~|")
 
 
 @given(st.text(min_size=1, max_size=30))
@@ -125,4 +125,4 @@ def test_idf_is_positive_and_falls_with_frequency():
 
 def test_long_runs_of_letters_take_no_time():
     # A pattern that starts anywhere would take minutes here; the suite's own time limit would report it.
-    assert "x" * 100 in add_identifier_parts("x" * 200_000 + " " + "A1" * 50_000)
+    assert "x" * 100 in expand_identifiers("x" * 200_000 + " " + "A1" * 50_000)

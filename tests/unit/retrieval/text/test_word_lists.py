@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.tables.lexicon import Word
+from retrieval.tables.lexicon import GrammarWord
 from retrieval.text import word_lists
-from retrieval.text.word_lists import COMPLETE, FOLDER, SHARED, ImproperWordList, find_unknown_keys, read_files
+from retrieval.text.word_lists import (
+    COMPLETE,
+    FOLDER,
+    SHARED,
+    ImproperWordList,
+    find_unknown_keys,
+    read_word_list_files,
+)
 
 ROOT = Path(__file__).parents[4]
 APPS = ("chat", "core", "evaluation", "ragsite", "retrieval")
@@ -18,7 +25,7 @@ NOT_ONLY_DUTCH = {"met", "dat"}
 # Texts of the demonstration's Dutch documents.
 DEMONSTRATION = {"ragsite/processes/first_run.py"}
 # Phrases of questions about tables are read by the names of this enumeration.
-READ_BY_LOOP = {word.name.lower() for word in Word}
+READ_BY_LOOP = {word.name.lower() for word in GrammarWord}
 
 
 def keys(sections, path=""):
@@ -36,18 +43,18 @@ def sources():
 
 
 def test_every_file_is_read():
-    assert set(read_files()) == {path.stem for path in FOLDER.iterdir()}
-    assert {"en", "nl", SHARED} <= set(read_files())
+    assert set(read_word_list_files()) == {path.stem for path in FOLDER.iterdir()}
+    assert {"en", "nl", SHARED} <= set(read_word_list_files())
 
 
 # Other files only have what recognises a language, and the patterns of injection.
-@pytest.mark.parametrize("code", sorted(set(read_files()) - {SHARED}))
+@pytest.mark.parametrize("code", sorted(set(read_word_list_files()) - {SHARED}))
 def test_a_file_has_all_keys_or_is_only_recognised(code):
-    sections = read_files()[code]
+    sections = read_word_list_files()[code]
     if set(sections) <= {"language", "injection", "documents"}:
-        assert set(keys(sections)) <= set(keys(read_files()[COMPLETE]))
+        assert set(keys(sections)) <= set(keys(read_word_list_files()[COMPLETE]))
     else:
-        assert set(keys(sections)) == set(keys(read_files()[COMPLETE]))
+        assert set(keys(sections)) == set(keys(read_word_list_files()[COMPLETE]))
 
 
 def test_a_key_that_english_lacks_is_an_error(tmp_path, monkeypatch):
@@ -56,7 +63,7 @@ def test_a_key_that_english_lacks_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "nl.toml").write_text((FOLDER / "nl.toml").read_text() + '\nmisspelt = "x"\n')
     monkeypatch.setattr(word_lists, "FOLDER", tmp_path)
     with pytest.raises(ImproperWordList, match=r"nl\.toml has keys that en\.toml lacks: .*misspelt"):
-        read_files.__wrapped__()
+        read_word_list_files.__wrapped__()
 
 
 def test_an_unknown_set_is_an_error():
@@ -79,7 +86,7 @@ def test_every_key_is_used(code):
     text = "\n".join(text for _path, text in sources())
     patterns = "\n".join(path.read_text() for path in FOLDER.glob("*.toml"))
     unused = []
-    for path in keys(read_files()[code]):
+    for path in keys(read_word_list_files()[code]):
         name = path.rpartition(".")[2]
         # Of a concept, only the words count, not its name.
         is_concept = path.startswith("tables.concepts.") and path.count(".") == 2

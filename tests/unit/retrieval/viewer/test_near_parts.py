@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.viewer.page import cut_around_passage
+from retrieval.viewer.page import select_parts_around_passage
 
 MARKED = '<mark id="passage">words</mark>'
 
@@ -19,5 +19,5 @@ MARKED = '<mark id="passage">words</mark>'
     ],
 )
 def test_the_part_of_the_passage_and_the_two_beside_it_are_shown(parts, shown, cut):
-    near = cut_around_passage(parts)
+    near = select_parts_around_passage(parts)
     assert (list(near.parts), (near.is_cut_before, near.is_cut_after)) == (shown, cut)

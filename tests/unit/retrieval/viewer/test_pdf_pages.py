@@ -11,7 +11,7 @@ from PIL import Image
 from retrieval.documents.deletion import forget_page_pictures
 from retrieval.documents.extraction import extract
 from retrieval.viewer import pdf_pages
-from retrieval.viewer.pdf_drawing import find_words, keep_letters
+from retrieval.viewer.pdf_drawing import extract_letters_and_digits, find_word_range
 from retrieval.viewer.pdf_pages import PageNotDrawn, measure_page_layout
 from tests.support.pdf_forms import field, form
 
@@ -31,7 +31,9 @@ def test_words_are_found_however_they_are_written(words, data):
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first + 1, len(words)))
     page = "\r\n".join(words)
-    found = find_words(list(page), " - ".join(words[first:last]).upper(), len(keep_letters(" ".join(words[:first]))))
+    found = find_word_range(
+        list(page), " - ".join(words[first:last]).upper(), len(extract_letters_and_digits(" ".join(words[:first])))
+    )
     assert page[slice(*found)] == "\r\n".join(words[first:last])
 
 
@@ -50,7 +52,7 @@ def test_words_are_found_however_they_are_written(words, data):
     ],
 )
 def test_words_are_found_where_they_stand(page, words, expected, found):
-    assert find_words(list(page), words, expected) == found
+    assert find_word_range(list(page), words, expected) == found
 
 
 def test_every_passage_of_a_manual_has_boxes_on_its_page():

@@ -13,7 +13,7 @@ from retrieval.viewer.plain_text import (
     parse_passage,
     unwrap_lines,
     write_code,
-    write_text,
+    write_text_as_html,
 )
 
 places = st.integers(min_value=-5, max_value=400)
@@ -37,12 +37,12 @@ def test_what_is_written_is_the_text_and_the_mark_is_the_passage(text, starts, p
     numbered = [(number, start, start + 1) for number, start in enumerate(pages, 1)]
 
     def lay_out(writer):
-        write_text(writer, numbered, sections)
+        write_text_as_html(writer, numbered, sections)
 
     for write in (write_code, lay_out):
         writer = HtmlWriter(text, passage)
         write(writer)
-        html = "".join(writer.parts)
+        html = "".join(writer.html_parts)
         assert text_of(html) == text
         marks = re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
         assert unescape("".join(marks)) == (text[passage[0] : passage[1]] if passage else "")
@@ -65,21 +65,27 @@ def test_a_passage_is_named_by_two_places(start, end, passage):
 
 @pytest.mark.parametrize(
     ("write", "line", "parts"),
-    [(write_text, "a line of text\n", 7), (write_text, "a text without an end ", 1), (write_code, "x = 1\n", 26)],
+    [
+        (write_text_as_html, "a line of text\n", 7),
+        (write_text_as_html, "a text without an end ", 1),
+        (write_code, "x = 1\n", 26),
+    ],
 )
 def test_long_text_comes_in_parts(write, line, parts):
     text = line * 5200
     writer = HtmlWriter(text, (100, 120))
     write(writer)
-    assert len(writer.parts) == parts
-    assert "".join(map(text_of, writer.parts)) == text
+    assert len(writer.html_parts) == parts
+    assert "".join(map(text_of, writer.html_parts)) == text
 
 
 def test_headings_and_pages_have_their_places():
     text = "## Top\nwords\n\nMore\nlast"
     writer = HtmlWriter(text, (0, 3))
-    write_text(writer, [(1, 0, 14), (2, 14, 23)], [Heading(0, 2, "Top"), Heading(14, 7, "More")], page_label="p {}")
-    assert writer.parts == [
+    write_text_as_html(
+        writer, [(1, 0, 14), (2, 14, 23)], [Heading(0, 2, "Top"), Heading(14, 7, "More")], page_label="p {}"
+    )
+    assert writer.html_parts == [
         '<div class="page-break" id="page-1">p 1</div><h3 class="heading level-2" id="section-0"><span class="syntax">'
         '<mark id="passage">## </mark></span>Top</h3>\nwords\n\n',
         '<div class="page-break" id="page-2">p 2</div><h6 class="heading level-7" id="section-14"><span class="syntax">'

@@ -39,7 +39,7 @@ def test_a_file_of_much_text_and_little_memory_is_rejected_for_its_memory():
     data = bombs.BOMBS["text_one_line"].make(10)
     with pytest.raises(DocumentRejected, match="needed more than 20 MiB of memory to be read"):
         extract_in_sandbox(
-            data, "a.txt", limits=ExtractionLimits(), within=build_sandbox_limits(20, 10, ExtractionLimits())
+            data, "a.txt", limits=ExtractionLimits(), job_limits=build_sandbox_limits(20, 10, ExtractionLimits())
         )
 
 

@@ -157,7 +157,7 @@ def test_a_page_under_the_name_of_a_word_file_is_read():
 def test_the_engine_runs_in_the_sandbox_with_little_memory():
     limits = ExtractionLimits()
     found = extract_in_sandbox(
-        notebook().encode(), "a.ipynb", limits=limits, within=build_sandbox_limits(300, 20, limits)
+        notebook().encode(), "a.ipynb", limits=limits, job_limits=build_sandbox_limits(300, 20, limits)
     )
     assert found.title == "Churn model"
     assert "iVBORw0KGgo" not in found.text

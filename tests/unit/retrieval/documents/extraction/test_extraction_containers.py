@@ -82,7 +82,7 @@ def test_an_archive_lists_its_files_which_come_out_of_the_sandbox_whole(make_zip
     }
     limits = ExtractionLimits()
     extracted = extract_in_sandbox(
-        make_zip(files), "pack.zip", limits=limits, within=build_sandbox_limits(512, 20, limits)
+        make_zip(files), "pack.zip", limits=limits, job_limits=build_sandbox_limits(512, 20, limits)
     )
     assert extracted.text == "# Pack\n\n- a/notes.txt\n- A/notes.txt\n"
     assert [member.data for member in extracted.members] == [NOTES, b"Other\n"]

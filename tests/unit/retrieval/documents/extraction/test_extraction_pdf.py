@@ -81,7 +81,7 @@ def test_threads_can_read_at_once(make_pdf):
     limits = ExtractionLimits()
 
     def read(_number):
-        return extract_in_sandbox(data, "a.pdf", limits=limits, within=build_sandbox_limits(512, 60, limits)).text
+        return extract_in_sandbox(data, "a.pdf", limits=limits, job_limits=build_sandbox_limits(512, 60, limits)).text
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(read, range(8))) == [expected] * 8
