@@ -87,7 +87,7 @@ def read_corpus(folder: Path) -> Iterator[CorpusDocument]:
     """Yield the documents of the set in ``folder``. Raises: UnreadableTestSet, also if there is no document."""
     path, is_empty = folder / CORPUS, True
     for where, identifier, row in parse_identified_objects(read_lines(path)):
-        with name_place_in_errors(where):
+        with name_line_in_errors(where):
             title, text = (make_storable(_parse_string(value)) for value in (row.get("title", ""), row["text"]))
             yield CorpusDocument(identifier, title, text)
         is_empty = False
@@ -101,12 +101,14 @@ def read_queries(folder: Path) -> Iterator[tuple[str, str]]:
     Raises: UnreadableTestSet.
     """
     for where, identifier, row in parse_identified_objects(read_lines(folder / QUERIES)):
-        with name_place_in_errors(where):
+        with name_line_in_errors(where):
             yield identifier, make_storable(_parse_string(row["text"]))
 
 
-def _find_judgements_file(folder: Path, named: Path | None) -> Path:
-    candidates = [named, folder / named] if named is not None else [folder / name for name in JUDGEMENTS]
+def _find_judgements_file(folder: Path, chosen_path: Path | None) -> Path:
+    candidates = (
+        [chosen_path, folder / chosen_path] if chosen_path is not None else [folder / name for name in JUDGEMENTS]
+    )
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
         raise UnreadableTestSet(f"There are no judgements: none of {', '.join(map(str, candidates))} exists.")
@@ -125,7 +127,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     return read_numbered_lines(str(path), content)
 
 
-def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a pair for each line that is not blank: its position (file and line number), and its JSON object.
 
     Raises: UnreadableTestSet.
@@ -134,7 +136,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @contextmanager
-def name_place_in_errors(where: str) -> Iterator[None]:
+def name_line_in_errors(where: str) -> Iterator[None]:
     """Raise UnreadableTestSet, which names the line ``where``, if the block finds a missing or wrong value."""
     try:
         yield
@@ -168,5 +170,5 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
 def _read_language(path: Path) -> str:
     if not path.is_file():
         return ""
-    with name_place_in_errors(str(path)):
+    with name_line_in_errors(str(path)):
         return str(json.loads(path.read_text(encoding="utf-8-sig")).get("language") or "")

@@ -41,7 +41,7 @@ BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class NewDocument:
+class DocumentToWrite:
     """A document to write. ``index_fingerprint`` is the result of `compute_index_fingerprint`."""
 
     source: str
@@ -54,7 +54,7 @@ class NewDocument:
 
 
 def replace_documents(
-    collection: Collection, documents: Iterable[NewDocument], embedder: Embedder, *, exact: bool = True
+    collection: Collection, documents: Iterable[DocumentToWrite], embedder: Embedder, *, exact: bool = True
 ) -> None:
     """Replace all documents of the collection, in one transaction.
 
@@ -63,10 +63,10 @@ def replace_documents(
     """
     reference_length = 0.0
     with transaction.atomic():
-        clear(collection)
+        delete_documents(collection)
         left = iter(documents)
         while batch := list(islice(left, BATCH)):
-            for document, new in zip(_save(collection, batch), batch, strict=True):
+            for document, new in zip(_save_documents(collection, batch), batch, strict=True):
                 added = list(enumerate(new.chunks))
                 configuration = find_text_search_configuration(document)
                 reference_length = reference_length or mean_length(document, added, configuration)
@@ -107,7 +107,7 @@ def vacuum_tables() -> None:
             cursor.execute(f"{vacuum} {model._meta.db_table}")
 
 
-def clear(collection: Collection) -> None:
+def delete_documents(collection: Collection) -> None:
     with transaction.atomic():
         # Deleting a document subtracts the words of its chunks one by one, so the chunks are deleted first.
         Chunk.objects.filter(collection=collection).only("pk").delete()
@@ -118,7 +118,7 @@ def clear(collection: Collection) -> None:
         CollectionStatistics.objects.filter(pk=collection.pk).delete()
 
 
-def _save(collection: Collection, documents: list[NewDocument]) -> list[Document]:
+def _save_documents(collection: Collection, documents: list[DocumentToWrite]) -> list[Document]:
     now = timezone.now()
     saved = Document.objects.bulk_create(
         Document(

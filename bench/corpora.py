@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.text import slugify
 
 from bench.beir import CorpusDocument, TestSet
-from bench.bulk import NewDocument, compute_index_fingerprint, is_fully_indexed, replace_documents, vacuum_tables
+from bench.bulk import DocumentToWrite, compute_index_fingerprint, is_fully_indexed, replace_documents, vacuum_tables
 from bench.reporting import Report
 from evaluation.exceptions import EvaluationError
 from retrieval import backends
@@ -56,7 +56,7 @@ def choose_configuration(test_set: TestSet, language: str = "") -> str:
     return CONFIGURATION_BY_CODE[wanted].value
 
 
-def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
+def load_test_set_collection(test_set: TestSet, *, configuration: str, chunked: bool, report: Report) -> Collection:
     """Return a collection with the set's documents. Unless an equal one exists, it is written in one transaction.
 
     Each document is one chunk, as in published benchmark results; the embedder reads only the beginning of a chunk. If
@@ -85,7 +85,7 @@ def load_collection(test_set: TestSet, *, configuration: str, chunked: bool, rep
             report(f"{test_set.name}: cutting", done, len(test_set.documents))
         prepared.append(_prepare_document(document, code, made_by, cut))
     prepared = _add_vectors(collection, prepared, embedder, lambda *at: report(f"{test_set.name}: embedding", *at))
-    replace_documents(collection, _report_each(prepared, f"{test_set.name}: writing", report), embedder)
+    replace_documents(collection, _report_each_document(prepared, f"{test_set.name}: writing", report), embedder)
     vacuum_tables()
     return collection
 
@@ -108,10 +108,10 @@ def _is_loaded(collection: Collection, documents: Sequence[CorpusDocument], made
     return is_fully_indexed(collection, embedder, sum(promised))
 
 
-def _prepare_document(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> NewDocument:
+def _prepare_document(document: CorpusDocument, language: str, made_by: str, cut: _Cut) -> DocumentToWrite:
     title = " ".join(document.title.split())[:LONGEST_TITLE]
     text, chunks = cut(title, document.text, language)
-    return NewDocument(
+    return DocumentToWrite(
         source=document.id,
         title=title,
         language=language,
@@ -177,10 +177,10 @@ def _cut_into_chunks(title: str, text: str, language: str) -> tuple[str, tuple[N
 
 def _add_vectors(
     collection: Collection,
-    documents: Sequence[NewDocument],
+    documents: Sequence[DocumentToWrite],
     embedder: Embedder,
     progress: Callable[[int, int], None],
-) -> list[NewDocument]:
+) -> list[DocumentToWrite]:
     rows = ChunkEmbedding.objects.filter(collection=collection, embedder=embedder)
     stored: dict[tuple[str, str], Vectors] = {
         (title, content_hash): np.asarray(vector, dtype=np.float32)
@@ -210,7 +210,7 @@ def _add_vectors(
     ]
 
 
-def _report_each(documents: Sequence[NewDocument], what: str, report: Report) -> Iterator[NewDocument]:
+def _report_each_document(documents: Sequence[DocumentToWrite], what: str, report: Report) -> Iterator[DocumentToWrite]:
     for number, document in enumerate(documents):
         report(what, number, len(documents))
         yield document

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from bench.beir import name_place_in_errors, parse_strings, read_objects
+from bench.beir import name_line_in_errors, parse_strings, read_json_objects
 from bench.reporting import Report
 from chat.answering.checking.citations import blank_out_spans, find_cited_sentences, find_markers, group_markers
 from chat.answering.checking.support import SentenceSupport, SupportScorer, estimate_groundedness, split_passage
@@ -70,8 +70,8 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     Raises: UnreadableTestSet if a line is wrong, or if the file has no good or no bad answer.
     """
     answers = []
-    for where, row in read_objects(path):
-        with name_place_in_errors(where):
+    for where, row in read_json_objects(path):
+        with name_line_in_errors(where):
             spans = tuple((span["start"], span["end"]) for span in row.get("spans") or ())
             answers.append(LabelledAnswer(parse_strings(row["passages"]), row["answer"], row["hallucinated"], spans))
     if len({answer.hallucinated for answer in answers}) < 2:
@@ -79,7 +79,7 @@ def read_labelled_answers(path: Path) -> tuple[LabelledAnswer, ...]:
     return tuple(answers)
 
 
-def compute_word_share(answer: LabelledAnswer) -> float:
+def compute_supported_word_share(answer: LabelledAnswer) -> float:
     """Return the share of the answer's words that its passages contain; 1 for an answer without words.
 
     This simple measure is the baseline with which the site's measure of groundedness is compared.
@@ -95,12 +95,12 @@ def judge_answers(answers: Sequence[LabelledAnswer], report: Report = lambda *_:
     for passages, alike in groupby(answers, key=lambda answer: answer.passages):
         scorer = SupportScorer([split_passage(marker, text) for marker, text in enumerate(passages, start=1)])
         for answer in alike:
-            judged.append(_judge(answer, scorer))
+            judged.append(_judge_labelled_answer(answer, scorer))
             report("Answers judged", len(judged), len(answers))
     return judged
 
 
-def _judge(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
+def _judge_labelled_answer(answer: LabelledAnswer, scorer: SupportScorer) -> JudgedAnswer:
     markers = find_markers(answer.text)
     plain = blank_out_spans(answer.text, [(marker.start, marker.end) for marker in markers])
     spans = [(sentence.start, sentence.end) for sentence in find_cited_sentences(answer.text, group_markers(markers))]

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from bench.beir import JudgedQuery, TestSet
 from bench.reporting import Report
-from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.exceptions import EvaluationError, UntrustworthyMeasurement
 from evaluation.runs.measurement import describe_search_errors, prepare_reranker
 from evaluation.runs.queue import corpus_version
 from evaluation.statistics import METRICS, TOP_K, Interval, Percentiles, mean_interval, percentiles
@@ -23,7 +23,7 @@ METHODS = (*(method.value for method in SearchMethod), DEFAULT)
 
 
 @dataclass(slots=True)
-class MethodRun:
+class SearchMethodResults:
     """The results of one search method on one test set: each metric's value per query, and milliseconds per stage."""
 
     scores: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METRICS})
@@ -42,7 +42,7 @@ class RankingRun:
     name: str
     documents: int
     queries: int
-    methods: Mapping[str, MethodRun]
+    methods: Mapping[str, SearchMethodResults]
 
 
 def list_rerankers() -> tuple[str, ...]:
@@ -68,12 +68,12 @@ def measure_rankings(
 
     If ``reranker`` is None, the method `default` uses the reranker of the active profile, and the other methods use
     none. The methods take turns at being first, because later ones profit from warm caches. Raises: the errors of
-    `search()`; UntrustworthyRun if a retriever or the reranker failed, or if the collection changed.
+    `search()`; UntrustworthyMeasurement if a retriever or the reranker failed, or if the collection changed.
     """
     queries = test_set.queries[:limit]
     version = corpus_version(collection.pk)
     filters = SearchFilters(collections=(collection.pk,))
-    runs = {name: MethodRun() for name in methods}
+    runs = {name: SearchMethodResults() for name in methods}
     prepare_reranker(reranker or (active_profile().settings.reranker if DEFAULT in methods else NO_RERANKER))
     for name in methods:
         _search(queries[0], name, reranker, filters)
@@ -83,7 +83,7 @@ def measure_rankings(
         for name in (*methods[first:], *methods[:first]):
             _record_scores(runs[name], query, _search(query, name, reranker, filters))
     if corpus_version(collection.pk) != version:
-        raise UntrustworthyRun(f"The collection {collection.slug} changed while it was searched: run it again.")
+        raise UntrustworthyMeasurement(f"The collection {collection.slug} changed while it was searched: run it again.")
     return RankingRun(test_set.name, len(test_set.documents), len(queries), runs)
 
 
@@ -96,11 +96,11 @@ def _search(query: JudgedQuery, method: str, reranker: str | None, filters: Sear
         query.text, filters, method=None if method == DEFAULT else SearchMethod(method), top_k=TOP_K, reranker=reranker
     )
     if errors := describe_search_errors(result.trace):
-        raise UntrustworthyRun(f"Query {query.id} was not searched with all of {method}: {errors}")
+        raise UntrustworthyMeasurement(f"Query {query.id} was not searched with all of {method}: {errors}")
     return result
 
 
-def _record_scores(run: MethodRun, query: JudgedQuery, result: SearchResult) -> None:
+def _record_scores(run: SearchMethodResults, query: JudgedQuery, result: SearchResult) -> None:
     ranking = ranked_documents(result)
     for name, metric in METRICS.items():
         run.scores[name].append(metric(ranking, query.grades))

@@ -102,15 +102,18 @@ class AnswerList(ChangeList):
         shown = ("question", "created_at", "total_ms", "search_ms", "confidence", "refused", "state", "search_method")
         answers = super().get_queryset(*arguments, **options)
         listed = answers.only(*shown, "degraded", "generator", "status", "collection__name", "feedback__helpful")
-        found: QuerySet[Any] = listed.annotate(is_gap=ExpressionWrapper(Answer.build_gap_condition(), BooleanField()))
+        found: QuerySet[Any] = listed.annotate(
+            is_gap=ExpressionWrapper(Answer.build_knowledge_gap_condition(), BooleanField())
+        )
         return found
 
 
 @admin.register(Answer)
 class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
     list_display = [
-        *("question", "panel_link", "asked_at", "sure", "refused", "gap", "took", "searched_in", "search_method"),
-        *("show_failed_retrievers", "generator", "collection", "state", "progress", "helpful"),
+        *("question", "panel_link", "asked_at", "formatted_confidence", "refused", "is_knowledge_gap"),
+        *("formatted_total_ms", "formatted_search_ms", "search_method"),
+        *("show_failed_retrievers", "generator", "collection", "state", "progress", "is_rated_helpful"),
     ]
     list_filter = [
         "status",
@@ -143,7 +146,7 @@ class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:
-        return rights.filter_open_answers(request.user, super().get_queryset(request))
+        return rights.filter_readable_answers(request.user, super().get_queryset(request))
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[ChangeList]:
         return AnswerList
@@ -170,23 +173,23 @@ class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
         return date_format(localtime(answer.created_at), "SHORT_DATETIME_FORMAT")
 
     @admin.display(description=_("ms in all"), ordering=F("total_ms").asc(nulls_first=True))
-    def took(self, answer: Answer) -> str:
+    def formatted_total_ms(self, answer: Answer) -> str:
         return "" if answer.total_ms is None else floatformat(answer.total_ms, "0g")
 
     @admin.display(description=_("ms of the search"), ordering=F("search_ms").asc(nulls_first=True))
-    def searched_in(self, answer: Answer) -> str:
+    def formatted_search_ms(self, answer: Answer) -> str:
         return "" if answer.search_ms is None else floatformat(answer.search_ms, "0g")
 
     @admin.display(description=_("confidence"), ordering=F("confidence").asc(nulls_first=True))
-    def sure(self, answer: Answer) -> str:
+    def formatted_confidence(self, answer: Answer) -> str:
         return "" if answer.confidence is None else floatformat(answer.confidence, 2)
 
     @admin.display(description=_("gap"), boolean=True)
-    def gap(self, answer: Answer) -> bool:
+    def is_knowledge_gap(self, answer: Answer) -> bool:
         return bool(getattr(answer, "is_gap", False))
 
     @admin.display(description=_("helpful"), boolean=True, ordering="feedback__helpful")
-    def helpful(self, answer: Answer) -> bool | None:
+    def is_rated_helpful(self, answer: Answer) -> bool | None:
         return answer.feedback.helpful if hasattr(answer, "feedback") else None
 
     @admin.display(description=_("answer"))
@@ -252,7 +255,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
             url = ChatEndpoint(address, given.get("api_key", ""), given.get("model", "")).url
             if url.userinfo:
                 raise ImproperModel(_t("The address must not contain a name or a password."))
-            if not LanguageModel(base_url=address).is_on_settings_server:
+            if not LanguageModel(base_url=address).is_on_server_of_settings:
                 resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         except RagsiteError as error:
             self.add_error(None, str(error))

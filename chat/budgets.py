@@ -77,7 +77,7 @@ class DailyBudget:
         return left if self.questions.is_nearly_used_up or left <= TOLD_FROM else None
 
     @property
-    def highest_model_share(self) -> BudgetShare | None:
+    def highest_budget_share(self) -> BudgetShare | None:
         shares = [share for share in (self.tokens, self.cost) if share is not None]
         return max(shares, key=lambda share: share.percent, default=None)
 
@@ -96,7 +96,7 @@ def find_budget(user: AnyUser | None) -> DailyBudget | None:
     return DailyBudget(questions, tokens, cost)
 
 
-def spend_question(user: AnyUser) -> None:
+def count_asked_question(user: AnyUser) -> None:
     """Count one question of the user. Call it in the transaction that saves the question. Raises: BudgetSpent."""
     limit = _find_limits(user)[0]
     if limit is None:
@@ -117,10 +117,10 @@ def may_use_model(user: AnyUser | None) -> bool:
     The tokens and cost of answers in progress are not counted yet.
     """
     budget = find_budget(user)
-    return budget is None or budget.highest_model_share is None or not budget.highest_model_share.is_spent
+    return budget is None or budget.highest_budget_share is None or not budget.highest_budget_share.is_spent
 
 
-def count_use(user_pk: int, usage: TokenUsage) -> None:
+def count_token_use(user_pk: int, usage: TokenUsage) -> None:
     tokens = usage.prompt_tokens + usage.completion_tokens
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_USE, [timezone.localdate(), tokens, usage.cost or 0, user_pk])

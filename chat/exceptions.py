@@ -11,7 +11,7 @@ class InvalidQuestion(Exception):
         self.field = field
 
 
-class AskLater(Exception):
+class TemporarilyUnanswerable(Exception):
     """An error: the question cannot be answered now, but later. The user reads the message."""
 
     status: int
@@ -21,15 +21,15 @@ class AskLater(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
-class SiteBusy(AskLater):
+class SiteBusy(TemporarilyUnanswerable):
     status = 503
 
 
-class BudgetSpent(AskLater):
+class BudgetSpent(TemporarilyUnanswerable):
     status = 429
 
 
-class NoAnswer(Exception):
+class NoAnswerFound(Exception):
     """An error: the sources do not answer the question."""
 
 

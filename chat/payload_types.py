@@ -34,12 +34,12 @@ class _PagePayload(TypedDict):
     page_unit: NotRequired[str]
 
 
-class PlacePayload(_PagePayload):
+class DocumentPlacePayload(_PagePayload):
     chunk_id: int
     document: DocumentPayload
 
 
-class SourcePayload(PlacePayload):
+class SourcePayload(DocumentPlacePayload):
     """A source of the answer, cited as ``[marker]``.
 
     ``content`` is ``text[start:end]`` of the document; ``snippet`` is the part of it that best matches the question. If
@@ -55,7 +55,7 @@ class SourcePayload(PlacePayload):
     instructions: NotRequired[bool]
 
 
-class AlternativePayload(PlacePayload):
+class AlternativePassagePayload(DocumentPlacePayload):
     """A passage that is shown next to the answer or instead of it. ``url`` is its address on this site."""
 
     url: NotRequired[str]
@@ -81,7 +81,7 @@ class CitationPayload(_PagePayload):
     marked_end: int | None
 
 
-class ChoicePayload(TypedDict):
+class QuestionChoicePayload(TypedDict):
     label: str
     question: str
 
@@ -173,7 +173,7 @@ class AnswerPayload(ShownRowsPayload):
     conversation: str
     state: str
     refused: bool
-    alternatives: list[AlternativePayload]
+    alternatives: list[AlternativePassagePayload]
     citations: list[CitationPayload]
     search_method: str
     degraded: list[str]
@@ -190,10 +190,10 @@ class AnswerPayload(ShownRowsPayload):
     repeated_from: str | None
 
 
-class CompletedPayload(AnswerPayload):
+class CompletedEventPayload(AnswerPayload):
     """The event `completed`: a finished answer. The API also uses it as a whole reply."""
 
-    choices: list[ChoicePayload]
+    choices: list[QuestionChoicePayload]
     usage: UsagePayload
 
 
@@ -212,7 +212,7 @@ class TraceFieldsPayload(TypedDict):
     reformulation: ReformulationPayload | None
 
 
-class SearchedPayload(TraceFieldsPayload):
+class SearchedEventPayload(TraceFieldsPayload):
     sources: list[SourcePayload]
     search_method: str
     degraded: list[str]
@@ -234,13 +234,13 @@ class TokenPayload(TypedDict):
     markers: NotRequired[list[MarkerPayload]]
 
 
-class QueuedPayload(TypedDict):
+class QueuedEventPayload(TypedDict):
     """The event `queued`: how many answers are in the queue before this one. At 0, this one is written next."""
 
     place: int
 
 
-class FailedPayload(TypedDict):
+class FailedEventPayload(TypedDict):
     """The event `failed`. Only some failures have a ``code``.
 
     If ``withheld`` is true, the reader lost the right to read the answer.
@@ -255,4 +255,6 @@ class EmptyPayload(TypedDict):
     """The events `reset`, `ping` and `lost`, which have no fields."""
 
 
-EventPayload = SearchedPayload | TokenPayload | QueuedPayload | CompletedPayload | FailedPayload | EmptyPayload
+EventPayload = (
+    SearchedEventPayload | TokenPayload | QueuedEventPayload | CompletedEventPayload | FailedEventPayload | EmptyPayload
+)

@@ -12,7 +12,7 @@ from core.dataclass_json import from_json
 from retrieval.search.trace import IndexState, SearchTrace
 
 if TYPE_CHECKING:
-    from chat.answering.checking.citations import Marker
+    from chat.answering.checking.citations import CitationMarker
     from retrieval.tables.results import ShownTable, TableResult
     from retrieval.types import AssembledContext, ContextBlock, Passage
 
@@ -79,7 +79,7 @@ class SavedCitation(CitedWords):
 
 
 @dataclass(frozen=True, slots=True)
-class BestRange:
+class SupportingRange:
     """The words of a source that support a sentence best, at ``text[start:end]`` of the document."""
 
     marker: int
@@ -103,7 +103,7 @@ class CheckedStatement:
     support: float | None = None
     supported: bool | None = None
     reasons: tuple[str, ...] = ()
-    best: BestRange | None = None
+    best: SupportingRange | None = None
     verbatim: bool = False
 
 
@@ -200,11 +200,11 @@ class AnswerToken:
     """
 
     text: str
-    markers: tuple[Marker, ...] | None = None
+    markers: tuple[CitationMarker, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawnEvent:
+class TokensWithdrawnEvent:
     """An event: all earlier tokens were a model's thought, so a reader must remove their text."""
 
 
@@ -274,7 +274,7 @@ class FailedEvent:
 
 
 # The draft comes before the first token, and again before tokens cite new sources.
-AnswerEvent = AnswerDraft | AnswerToken | WithdrawnEvent | CompletedEvent | FailedEvent
+AnswerEvent = AnswerDraft | AnswerToken | TokensWithdrawnEvent | CompletedEvent | FailedEvent
 
 
 @dataclass(frozen=True, slots=True)

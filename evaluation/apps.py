@@ -8,7 +8,7 @@ class EvaluationConfig(AppConfig):
 
     def ready(self) -> None:
         from evaluation import conf, experiments, judgements  # noqa: F401  (they register themselves)
-        from evaluation.gates import find_objections, has_document_gate
+        from evaluation.gates import find_gate_objections, has_document_gate
         from retrieval.gates import GATES, Gate
 
-        GATES.append(Gate(find_objections, has_document_gate))
+        GATES.append(Gate(find_gate_objections, has_document_gate))

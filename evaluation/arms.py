@@ -50,7 +50,7 @@ def _draw_uniform(salt: str, purpose: str, subject: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ExperimentEffect:
     """The effect of an experiment: the mean of the treatment minus the mean of the control.
 
     The confidence interval from ``low`` to ``high`` is infinite if all visitors have the same value.
@@ -69,7 +69,7 @@ class Effect:
         return self.low > 0 or self.high < 0
 
 
-def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Effect | None:
+def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> ExperimentEffect | None:
     """Return the difference of the means with its interval; None if an arm has too few visitors.
 
     ``control`` and ``treatment`` have one number for each visitor. The interval uses the larger of two
@@ -86,4 +86,4 @@ def estimate_effect(control: Sequence[float], treatment: Sequence[float]) -> Eff
     if variance > 0:
         total = variance + TAU**2
         reach = math.sqrt(variance * total / TAU**2 * (math.log(total / variance) - 2 * math.log(ALPHA)))
-    return Effect(difference, difference - reach, difference + reach)
+    return ExperimentEffect(difference, difference - reach, difference + reach)

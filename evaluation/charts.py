@@ -26,7 +26,7 @@ class LinePoint(TypedDict):
     colour: str
 
 
-class ChartColumnPart(TypedDict):
+class ChartColumnSegment(TypedDict):
     x: str
     width: str
     y: str
@@ -48,7 +48,7 @@ class ChartFrame(TypedDict):
     role: str
     ticks: list[tuple[str, str, str]]
     marks: list[tuple[str, str, str]]
-    groups: list[tuple[str | None, Sequence[LinePoint | ChartColumnPart]]]
+    groups: list[tuple[str | None, Sequence[LinePoint | ChartColumnSegment]]]
     names: list[tuple[str, str]]
     rows: list[tuple[str, list[str]]]
 
@@ -107,7 +107,7 @@ def draw_stacked_bars(
     groups = []
     for index, label in enumerate(labels):
         below = 0.0
-        column: list[ChartColumnPart] = []
+        column: list[ChartColumnSegment] = []
         for (name, values), colour in zip(series.items(), cycle(COLOURS), strict=False):
             if value := values[index]:
                 top = _compute_height(below + value, axis)
@@ -137,7 +137,7 @@ def _draw_frame(
     number: Number,
     axis: Sequence[float],
     places: Sequence[float],
-    groups: Sequence[Sequence[LinePoint | ChartColumnPart]],
+    groups: Sequence[Sequence[LinePoint | ChartColumnSegment]],
     links: Links,
 ) -> ChartFrame:
     shown = range(0, len(labels), max(1, math.ceil(len(labels) / 6)))

@@ -9,5 +9,5 @@ class UnreadableTestSet(EvaluationError):
     """An error: a file of a test set is missing, or one of its lines is wrong."""
 
 
-class UntrustworthyRun(EvaluationError):
+class UntrustworthyMeasurement(EvaluationError):
     """An error: something else was measured than requested, such as a fallback."""

@@ -73,12 +73,12 @@ def grade_answer(
     if expected.refusal:
         return Grade(MOST_POINTS if refused else 0, (), (), length)
     page = _normalize("\n".join([readable, *beside]))
-    is_on_page = bool(expected.must) and all(_contains(page, each) for each in expected.must)
+    is_on_page = bool(expected.must) and all(_contains_alternative(page, each) for each in expected.must)
     if refused:
         return Grade(int(is_on_page), expected.must, (), length, is_on_page=is_on_page)
     words = _normalize(readable)
-    missing = tuple(each for each in expected.must if not _contains(words, each))
-    forbidden = tuple(each for each in expected.must_not if _contains(words, each))
+    missing = tuple(each for each in expected.must if not _contains_alternative(words, each))
+    forbidden = tuple(each for each in expected.must_not if _contains_alternative(words, each))
     is_too_long = expected.longest is not None and length > expected.longest
     is_far_too_long = expected.longest is not None and length > TOLERATED_LENGTHS * expected.longest
     if not missing and not forbidden and not is_far_too_long:
@@ -88,11 +88,11 @@ def grade_answer(
     return Grade(points, missing, forbidden, length, is_too_long, is_on_page)
 
 
-def clean_lines(lines: Sequence[str]) -> list[str]:
+def normalize_lines(lines: Sequence[str]) -> list[str]:
     return [cleaned for line in lines if (cleaned := " ".join(line.split()))]
 
 
-def _contains(words: str, alternatives: str) -> bool:
+def _contains_alternative(words: str, alternatives: str) -> bool:
     """Return whether ``words`` contain one of the ``|``-separated alternatives, where a word begins."""
     return any(_compile_pattern(each).search(words) for each in map(_normalize, alternatives.split("|")) if each)
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import NAME as APPROVED
 from core.dataclass_json import to_json
-from evaluation.arms import Effect, ExperimentArm, assign_arm, estimate_effect
+from evaluation.arms import ExperimentArm, ExperimentEffect, assign_arm, estimate_effect
 from evaluation.figures import format_fixed
 from evaluation.models import Experiment
 from retrieval.profile_settings import ImproperProfile, from_json
@@ -119,7 +119,7 @@ class ArmOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ExperimentReport:
     """The outcomes of both arms of an experiment.
 
     ``effects`` maps each metric, the deciding one first, to the difference, or to None if there are too few visitors.
@@ -128,7 +128,7 @@ class Report:
     experiment: Experiment
     control: ArmOutcome
     treatment: ArmOutcome
-    effects: dict[str, Effect | None]
+    effects: dict[str, ExperimentEffect | None]
 
     @property
     def verdict(self) -> ExperimentVerdict:
@@ -141,7 +141,7 @@ class Report:
         return ExperimentVerdict.TREATMENT if is_treatment else ExperimentVerdict.CONTROL
 
 
-def build_report(experiment: Experiment) -> Report:
+def build_report(experiment: Experiment) -> ExperimentReport:
     control, treatment = (
         ArmOutcome(arm, str(version or _t("the built-in profile")))
         for arm, version in (
@@ -158,7 +158,7 @@ def build_report(experiment: Experiment) -> Report:
     with connection.cursor() as cursor:
         cursor.execute(_VISITORS, parameters)
         for owner, visitor, is_over, answers, *values in cursor.fetchall():
-            # This text must be equal to `Conversation.subject`.
+            # This text must be equal to `Conversation.experiment_subject`.
             subject = f"user:{owner}" if owner is not None else f"visitor:{visitor}" if visitor else ""
             arm = find_arm(experiment, subject)
             if arm is None:
@@ -174,10 +174,10 @@ def build_report(experiment: Experiment) -> Report:
                     outcome.values[metric].append(value)
     metrics = sorted(Experiment.Metric.values, key=lambda metric: metric != experiment.metric)
     effects = {metric: estimate_effect(control.values[metric], treatment.values[metric]) for metric in metrics}
-    return Report(experiment, control, treatment, effects)
+    return ExperimentReport(experiment, control, treatment, effects)
 
 
-def describe_verdict(summary: Report) -> str:
+def describe_verdict(summary: ExperimentReport) -> str:
     found = summary.effects[summary.experiment.metric]
     if found is None or not found.is_known:
         if summary.verdict is ExperimentVerdict.WAITING:
@@ -186,13 +186,13 @@ def describe_verdict(summary: Report) -> str:
     return _t("%(verdict)s: %(metric)s %(difference)s (%(low)s to %(high)s).") % {
         "verdict": summary.verdict.label,
         "metric": summary.experiment.get_metric_display(),
-        "difference": format_points(found.difference),
-        "low": format_points(found.low),
-        "high": format_points(found.high),
+        "difference": format_percentage_points(found.difference),
+        "low": format_percentage_points(found.low),
+        "high": format_percentage_points(found.high),
     }
 
 
-def format_points(difference: float) -> str:
+def format_percentage_points(difference: float) -> str:
     return f"{format_fixed(100 * difference, 1, signed=True)} pp"
 
 

@@ -26,7 +26,7 @@ from evaluation.runs.queue import (
     corpus_version,
     describe_run_conditions,
     find_active_instructions,
-    request_run,
+    request_evaluation_run,
 )
 from evaluation.runs.results import KIND_OF_MEASURE, RunComparison, compare_runs
 from evaluation.sets.resolution import hash_questions, list_measured_questions
@@ -50,7 +50,7 @@ class Verdict(models.TextChoices):
 
 
 @dataclass(slots=True)
-class GateSide:
+class GateComparisonSide:
     """A side of a gate's comparison: the candidate or the published state. ``run`` is its newest measurement."""
 
     name: str
@@ -77,14 +77,14 @@ class GateCheck:
     """
 
     policy: GatePolicy
-    candidate: GateSide
-    in_force: GateSide
+    candidate: GateComparisonSide
+    in_force: GateComparisonSide
     verdict: Verdict
     comparison: RunComparison | None = None
     failure: str = ""
 
     @property
-    def compared_sides(self) -> tuple[GateSide, GateSide]:
+    def compared_sides(self) -> tuple[GateComparisonSide, GateComparisonSide]:
         return self.candidate, self.in_force
 
     @property
@@ -103,22 +103,25 @@ def check_gate(policy: GatePolicy, subject: GateCandidate) -> GateCheck:
     """
     now, told = active_profile(), find_active_instructions(policy.evaluation_set, get_run_kind(policy))
     if isinstance(subject, Draft):
-        candidate = GateSide(str(subject.working_copy or subject), now, told, subject)
-        in_force = GateSide(str(subject.collection), now, told)
+        candidate = GateComparisonSide(str(subject.working_copy or subject), now, told, subject)
+        in_force = GateComparisonSide(str(subject.collection), now, told)
         unread = (Document.Status.PENDING, Document.Status.PROCESSING)
         if Document.objects.filter(collection=subject.working_copy_id, status__in=unread).exists():
             return GateCheck(policy, candidate, in_force, Verdict.BEING_READ)
     elif isinstance(subject, CollectionInstructions):
-        candidate = GateSide(str(subject), now, subject)
-        in_force = GateSide(str(told or _t("no instructions")), now, told)
+        candidate = GateComparisonSide(str(subject), now, subject)
+        in_force = GateComparisonSide(str(told or _t("no instructions")), now, told)
     else:
-        candidate, in_force = GateSide(str(subject), build_named_profile(subject), told), GateSide(str(now), now, told)
+        candidate, in_force = (
+            GateComparisonSide(str(subject), build_named_profile(subject), told),
+            GateComparisonSide(str(now), now, told),
+        )
         if to_json(candidate.profile.settings) == to_json(now.settings):
             return GateCheck(policy, candidate, in_force, Verdict.IN_FORCE)
     return _compare(policy, candidate, in_force)
 
 
-def _compare(policy: GatePolicy, candidate: GateSide, in_force: GateSide) -> GateCheck:
+def _compare(policy: GatePolicy, candidate: GateComparisonSide, in_force: GateComparisonSide) -> GateCheck:
     kind = get_run_kind(policy)
     questions = list_measured_questions(policy.evaluation_set, kind)
     if not questions:
@@ -155,7 +158,7 @@ def request_runs(
         return []
     kind = get_run_kind(policy)
     return [
-        request_run(
+        request_evaluation_run(
             policy.evaluation_set,
             side.profile,
             kind=kind,
@@ -172,7 +175,7 @@ def get_run_kind(policy: GatePolicy) -> RunKind:
     return KIND_OF_MEASURE[policy.metric]
 
 
-def _find_current_run(policy: GatePolicy, side: GateSide, asked: str) -> EvaluationRun | None:
+def _find_current_run(policy: GatePolicy, side: GateComparisonSide, asked: str) -> EvaluationRun | None:
     collection = policy.evaluation_set.collection_id if side.draft is None else side.draft.working_copy_id
     if collection is None:
         return None
@@ -187,7 +190,7 @@ def has_document_gate(collection: Collection) -> bool:
     return GatePolicy.objects.filter(required_for_documents=True, evaluation_set__collection=collection).exists()
 
 
-def find_objections(subject: SearchProfileVersion | Draft) -> Iterator[PublicationObjection]:
+def find_gate_objections(subject: SearchProfileVersion | Draft) -> Iterator[PublicationObjection]:
     """Yield why the version or draft must not be published now: one objection for each gate that it fails."""
     policies = GatePolicy.objects.select_related("evaluation_set__collection")
     if isinstance(subject, Draft):

@@ -18,7 +18,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.dispatch import receiver
 from django.utils import timezone
 
-from chat.answering.checking.citations import Marker
+from chat.answering.checking.citations import CitationMarker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer
 from chat.payload_types import SourcePayload
@@ -50,7 +50,7 @@ def count_spent_tokens() -> int:
     return usage.total_tokens if usage is not None else 0
 
 
-class JobMeter:
+class JobUsageMeter:
     """Checks the limits of a job that this worker has leased (reserved), and stores how many tokens it spends.
 
     The number is stored after each call of the language model.
@@ -158,7 +158,7 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 
 def _judge_answer(judgement: Judgement) -> None:
     case = build_judgement_case(judgement.answer)
-    judge = conf.build_judge(judgement.judge, JobMeter(judgement))
+    judge = conf.build_judge(judgement.judge, JobUsageMeter(judgement))
     judgement.write_under_lease(judge_name=judge.name)
     metrics = judge.list_metrics(case)
     if not metrics:
@@ -221,9 +221,9 @@ def build_judgement_case(answer: Answer) -> JudgementCase:
     )
 
 
-def _load_markers(answer: Answer) -> tuple[Marker, ...]:
+def _load_markers(answer: Answer) -> tuple[CitationMarker, ...]:
     cited = answer.citations.order_by("marker_start").values_list("marker", "marker_start", "marker_end")
-    return tuple(Marker(*each) for each in cited)
+    return tuple(CitationMarker(*each) for each in cited)
 
 
 def _read_saved_source(saved: SourcePayload) -> ContextSource:

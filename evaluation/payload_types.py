@@ -101,7 +101,7 @@ class SearchFiguresPayload(TypedDict):
     milliseconds: float
 
 
-class EmbedderFiguresPayload(TypedDict):
+class EmbedderComparisonPayload(TypedDict):
     """The figures of the old and the new embedder on the evaluation set ``set``; empty: on all sets together.
 
     ``difference`` is the mean difference of nDCG, with its interval from ``low`` to ``high``.

@@ -26,20 +26,20 @@ def ndcg(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int
     document that is ranked twice. Source: Järvelin and Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques",
     ACM TOIS 2002.
     """
-    head = _cut(ranking, k)
-    best = _discount(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
-    return _discount([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
+    head = _cut_ranking(ranking, k)
+    best = _sum_discounted_gains(sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k])
+    return _sum_discounted_gains([max(0, grades.get(document, 0)) for document in head]) / best if best else 0.0
 
 
 def hit(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return 1 if a relevant document is among the first ``k``, else 0. Raises: the errors of :func:`ndcg`."""
-    return float(any(grades.get(document, 0) > 0 for document in _cut(ranking, k)))
+    return float(any(grades.get(document, 0) > 0 for document in _cut_ranking(ranking, k)))
 
 
 def recall(ranking: Sequence[Identifier], grades: Mapping[Identifier, int], k: int) -> float:
     """Return the share of all relevant documents that are among the first ``k``. Raises: the errors of :func:`ndcg`."""
     relevant = sum(grade > 0 for grade in grades.values())
-    found = sum(grades.get(document, 0) > 0 for document in _cut(ranking, k))
+    found = sum(grades.get(document, 0) > 0 for document in _cut_ranking(ranking, k))
     return found / relevant if relevant else 0.0
 
 
@@ -49,13 +49,13 @@ def reciprocal_rank(ranking: Sequence[Identifier], grades: Mapping[Identifier, i
     Its mean over queries is MRR@k. Raises: the errors of :func:`ndcg`. Source: Voorhees, "The TREC-8 Question Answering
     Track Report", TREC 1999.
     """
-    for rank, document in enumerate(_cut(ranking, k), start=1):
+    for rank, document in enumerate(_cut_ranking(ranking, k), start=1):
         if grades.get(document, 0) > 0:
             return 1.0 / rank
     return 0.0
 
 
-def _cut(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
+def _cut_ranking(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
     if k < 1:
         raise ValueError(f"A ranking is cut at 1 or later, not at {k}.")
     head = ranking[:k]
@@ -64,7 +64,7 @@ def _cut(ranking: Sequence[Identifier], k: int) -> Sequence[Identifier]:
     return head
 
 
-def _discount(gains: Sequence[int]) -> float:
+def _sum_discounted_gains(gains: Sequence[int]) -> float:
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 

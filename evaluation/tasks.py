@@ -20,7 +20,7 @@ def measure_evaluation_run(run_id: int) -> None:
 
 @shared_task
 def try_embedder(trial_id: int) -> None:
-    attempts.continue_trial(trial_id)
+    attempts.continue_embedder_trial(trial_id)
 
 
 @shared_task

@@ -77,11 +77,11 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
-    from chat.streaming.writing import hand_over_own_answers
+    from chat.streaming.writing import release_answers_of_this_process
 
     await receive()
     telemetry.start_telemetry()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    await hand_over_own_answers(SAVE_SECONDS)
+    await release_answers_of_this_process(SAVE_SECONDS)
     await send({"type": "lifespan.shutdown.complete"})

@@ -9,7 +9,7 @@ import httpx2
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AnonymousUser
 
-from bench.answers.graded import GradedQuestion, Reply
+from bench.answers.graded import AnswerReply, GradedQuestion
 from chat.conversations.history import REMEMBERED_TURNS
 from chat.streaming.payloads import find_completed_question
 from chat.types import CompletedEvent
@@ -28,7 +28,7 @@ class InProcessAsker:
     def __init__(self) -> None:
         self._turns: dict[str, tuple[Turn, ...]] = {}
 
-    def __call__(self, question: GradedQuestion) -> Reply:
+    def __call__(self, question: GradedQuestion) -> AnswerReply:
         """Return the reply of the site's code, which runs in this process without a web server.
 
         Raises: InvalidQuery for a collection that is missing or closed to visitors.
@@ -38,7 +38,7 @@ class InProcessAsker:
         reply = async_to_sync(measure_reply)(question.text, filters, history=history)
         end, seconds = reply.end, reply.last_ms / 1000
         if not isinstance(end, CompletedEvent):
-            return Reply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
+            return AnswerReply(seconds=seconds, error=end.message if end is not None else "The answer broke off.")
         passages = [citation.passage for citation in end.citations]
         said = Turn(
             question.text,
@@ -47,10 +47,10 @@ class InProcessAsker:
             tuple({passage.collection for passage in passages}),
         )
         self._turns[question.id] = (*history, said)
-        return Reply(
+        return AnswerReply(
             text=end.text,
             refused=end.refused,
-            beside=tuple(text[:READ_CHARACTERS] for text in reply.texts_on_page),
+            beside=tuple(text[:READ_CHARACTERS] for text in reply.other_texts_on_answer_page),
             cited=tuple(sorted({citation.passage.document_title for citation in end.citations})),
             completed_question=find_completed_question(reply.searched.trace) if reply.searched is not None else "",
             seconds=seconds,
@@ -67,7 +67,7 @@ class SiteAsker:
         self._headers = {"Authorization": f"Token {token}"} if token else {}
         self._conversations: dict[str, str] = {}
 
-    def __call__(self, question: GradedQuestion) -> Reply:
+    def __call__(self, question: GradedQuestion) -> AnswerReply:
         """Return the reply of a running site. Raises: EvaluationError if no site answers at the address."""
         body: dict[str, object] = {"question": question.text, "anew": True}
         if conversation := self._conversations.get(question.after):
@@ -84,14 +84,14 @@ class SiteAsker:
                 response = self._post(body)
             seconds = time.perf_counter() - started
             if response.status_code != httpx2.codes.OK:
-                return Reply(seconds=seconds, error=f"{response.status_code} {response.text[:500]}")
+                return AnswerReply(seconds=seconds, error=f"{response.status_code} {response.text[:500]}")
             answer = response.json()
         except httpx2.ConnectError as error:
             raise EvaluationError(f"No site answers at {self._address}: {error}") from error
         except (httpx2.HTTPError, json.JSONDecodeError) as error:
-            return Reply(seconds=time.perf_counter() - started, error=f"{type(error).__name__}: {error}")
+            return AnswerReply(seconds=time.perf_counter() - started, error=f"{type(error).__name__}: {error}")
         self._conversations[question.id] = answer["conversation"]
-        return Reply(
+        return AnswerReply(
             text=answer["answer"],
             refused=answer["refused"],
             beside=(

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.beir import name_place_in_errors, read_objects
+from bench.beir import name_line_in_errors, read_json_objects
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.expectations import AnswerExpectations, Grade, grade_answer
 from evaluation.sets.beir_files import read_answer_expectations
@@ -67,7 +67,7 @@ class GradedQuestion:
 
 
 @dataclass(frozen=True)
-class Reply:
+class AnswerReply:
     """The reply to a question.
 
     ``beside`` are the other texts on the answer's page, ``cited`` the titles of the cited documents.
@@ -85,7 +85,7 @@ class Reply:
 @dataclass(frozen=True)
 class GradedReply:
     question: GradedQuestion
-    reply: Reply
+    reply: AnswerReply
     grade: Grade
 
     @property
@@ -116,13 +116,13 @@ class GradedReply:
 
 
 @dataclass(frozen=True)
-class GradedRun:
+class GradedAnswerRun:
     """All graded replies to the questions of a file. A share is None if it cannot be computed."""
 
     replies: tuple[GradedReply, ...] = field(repr=False)
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
+    def question_kinds(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each.question.kind for each in self.replies))
 
     @cached_property
@@ -137,7 +137,7 @@ class GradedRun:
             each for each in self.replies if kind in ("", each.question.kind) and corpus in ("", each.question.corpus)
         ]
 
-    def compute_shares(self) -> dict[str, Interval | None]:
+    def compute_outcome_shares(self) -> dict[str, Interval | None]:
         answerable = [each for each in self.replies if not each.question.expected.refusal]
         return {
             "zeros": _compute_mean(each.points == 0 for each in self.replies),
@@ -145,16 +145,16 @@ class GradedRun:
             "off_topic_refused": _compute_mean(each.reply.refused for each in self.filter_replies(kind=OFF_TOPIC)),
             "wrongly_refused": _compute_mean(each.reply.refused for each in answerable),
             "on_page": _compute_mean(each.grade.is_on_page for each in answerable),
-            "too_long": _compute_mean(_is_complete(each) and each.grade.is_too_long for each in answerable),
+            "too_long": _compute_mean(_is_complete_answer(each) and each.grade.is_too_long for each in answerable),
             "failed": _compute_mean(bool(each.reply.error) for each in self.replies),
         }
 
-    def seconds(self) -> Percentiles | None:
+    def compute_wait_percentiles(self) -> Percentiles | None:
         waits = [each.reply.seconds for each in self.replies if not each.reply.error]
         return percentiles(waits) if waits else None
 
 
-def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
+def grade_reply(question: GradedQuestion, reply: AnswerReply) -> GradedReply:
     if reply.error:
         return GradedReply(question, reply, Grade(0))
     cites_expected = any(file.has_title(title) for title in reply.cited for file in question.files)
@@ -171,8 +171,8 @@ def grade_reply(question: GradedQuestion, reply: Reply) -> GradedReply:
 def read_graded_questions(path: Path) -> tuple[GradedQuestion, ...]:
     """Read the questions of a file. Their documents are in the same folder. Raises: UnreadableTestSet."""
     questions: dict[str, GradedQuestion] = {}
-    for where, row in read_objects(path):
-        with name_place_in_errors(where):
+    for where, row in read_json_objects(path):
+        with name_line_in_errors(where):
             question = _read_question(where, row, path.parent)
         if question.id in questions:
             raise UnreadableTestSet(f'{where}: the "id" {question.id!r} is there a second time.')
@@ -196,14 +196,18 @@ def _read_question(where: str, row: Mapping[str, Any], folder: Path) -> GradedQu
         raise UnreadableTestSet(f'{where}, says nothing that the answer "must" hold.')
     corpus, key = row.get("corpus", ""), row.get("key", "")
     names = _FILES.search(key)
-    files = tuple(_find_key_file(folder, name.strip()) for name in names[1].split(";")) if names and not refusal else ()
+    files = (
+        tuple(_read_answer_key_file(folder, name.strip()) for name in names[1].split(";"))
+        if names and not refusal
+        else ()
+    )
     return GradedQuestion(
         row["id"], corpus, row.get("collection", corpus), row["question"], row["kind"], expected,
         row.get("after", ""), key, files,
     )  # fmt: skip
 
 
-def _find_key_file(folder: Path, name: str) -> AnswerKeyFile:
+def _read_answer_key_file(folder: Path, name: str) -> AnswerKeyFile:
     path = folder / name
     if not path.is_file():
         return AnswerKeyFile(name)
@@ -220,7 +224,7 @@ def _strip_file_name(name: str) -> str:
     return _NUMBER.sub("", Path(name).stem)
 
 
-def _is_complete(graded: GradedReply) -> bool:
+def _is_complete_answer(graded: GradedReply) -> bool:
     return graded.grade.is_complete and not graded.reply.refused and not graded.reply.error
 
 
@@ -231,15 +235,15 @@ def _compute_mean(values: Iterable[float]) -> Interval | None:
 
 # The type of functions that ask a question and return the reply. A follow-up question is asked in the conversation of
 # the question before it.
-Ask = Callable[[GradedQuestion], Reply]
+Ask = Callable[[GradedQuestion], AnswerReply]
 
 
 def ask_graded_questions(
     questions: Sequence[GradedQuestion], ask: Ask, report: Callable[[int, GradedReply], None]
-) -> GradedRun:
+) -> GradedAnswerRun:
     """Ask all questions, one after another. ``report`` is called with the number, from 1, and the graded reply."""
     replies = []
     for number, question in enumerate(questions, start=1):
         replies.append(grade_reply(question, ask(question)))
         report(number, replies[-1])
-    return GradedRun(tuple(replies))
+    return GradedAnswerRun(tuple(replies))

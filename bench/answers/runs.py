@@ -13,7 +13,7 @@ from bench.reporting import Report
 from bench.statistics import refusal_precision
 from chat.answering import writers
 from chat.types import FailedEvent
-from evaluation.exceptions import UntrustworthyRun
+from evaluation.exceptions import UntrustworthyMeasurement
 from evaluation.runs.agreement import contains_answer
 from evaluation.runs.measurement import measure_reply
 from evaluation.runs.queue import corpus_version
@@ -46,13 +46,13 @@ class AnswerRun:
     outcomes: tuple[JudgedReply, ...]
 
     @property
-    def generators(self) -> tuple[str, ...]:
+    def generator_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outcome.generator for outcome in self.outcomes if outcome.generator))
 
     def filter_replies(self, kind: QuestionKind) -> list[JudgedReply]:
         return [outcome for outcome in self.outcomes if outcome.question.kind is kind]
 
-    def compute_figures(self) -> dict[str, Interval | None]:
+    def compute_quality_figures(self) -> dict[str, Interval | None]:
         """Return the figures by name, in the order of the printed table.
 
         Citation precision is the share of right citations in an answer, averaged over the answers with citations.
@@ -88,13 +88,14 @@ def measure_answers(name: str, questions: Sequence[Question], collection: Collec
 
     The first question is asked twice: the first time only loads the models.
 
-    Raises: UntrustworthyRun if an answer, a retriever or the model failed, or if the collection changed meanwhile.
+    Raises: UntrustworthyMeasurement if an answer, a retriever or the model failed, or if the collection changed
+    meanwhile.
     """
     version = corpus_version(collection.pk)
     filters = SearchFilters(collections=(collection.pk,))
     outcomes = asyncio.run(_ask_all(name, questions, filters, report))
     if corpus_version(collection.pk) != version:
-        raise UntrustworthyRun(f"The documents of {name} changed while they were asked: run it again.")
+        raise UntrustworthyMeasurement(f"The documents of {name} changed while they were asked: run it again.")
     return AnswerRun(name, tuple(outcomes))
 
 
@@ -113,14 +114,16 @@ async def _ask(question: Question, filters: SearchFilters) -> JudgedReply:
     reply = await measure_reply(question.text, filters)
     searched, completed = reply.searched, reply.end
     if isinstance(completed, FailedEvent):
-        raise UntrustworthyRun(f"{question.text!r} was not answered: {completed.message}")
+        raise UntrustworthyMeasurement(f"{question.text!r} was not answered: {completed.message}")
     if completed is None:
-        raise UntrustworthyRun(f"The answer to {question.text!r} broke off.")
+        raise UntrustworthyMeasurement(f"The answer to {question.text!r} broke off.")
     if searched is not None and searched.trace.degraded:
         missing = ", ".join(searched.trace.degraded)
-        raise UntrustworthyRun(f"{question.text!r} was not answered with all parts of the search: {missing} failed.")
-    if completed.generator not in ("", await sync_to_async(writers.get_default_writer)()):
-        raise UntrustworthyRun(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
+        raise UntrustworthyMeasurement(
+            f"{question.text!r} was not answered with all parts of the search: {missing} failed."
+        )
+    if completed.generator not in ("", await sync_to_async(writers.get_default_writer_name)()):
+        raise UntrustworthyMeasurement(f"{question.text!r} was answered by {completed.generator}: {completed.notice}")
     sources = searched.sources if searched is not None else ()
     cited = completed.citations
     return JudgedReply(

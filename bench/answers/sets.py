@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from bench.beir import TestSet, name_place_in_errors, parse_strings, read_objects, read_test_set
+from bench.beir import TestSet, name_line_in_errors, parse_strings, read_json_objects, read_test_set
 from evaluation.exceptions import UnreadableTestSet
 from evaluation.sets.beir_files import QUERIES
 
@@ -45,8 +45,8 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     Raises: UnreadableTestSet, also if no question has a right answer.
     """
     test_set, known = read_test_set(folder), {}
-    for where, row in read_objects(folder / QUERIES):
-        with name_place_in_errors(where):
+    for where, row in read_json_objects(folder / QUERIES):
+        with name_line_in_errors(where):
             known[str(row["_id"])] = parse_strings(row.get("answers", []))
     answerable = tuple(
         Question(query.text, QuestionKind.ANSWERABLE, known[query.id]) for query in test_set.queries if known[query.id]
@@ -54,8 +54,8 @@ def read_beir_questions(folder: Path) -> tuple[TestSet, tuple[Question, ...]]:
     if not answerable:
         raise UnreadableTestSet(f'{folder / QUERIES} has no question with "answers": whole answers cannot be judged.')
     adversarial, unanswerable = [], folder / UNANSWERABLE
-    for where, row in read_objects(unanswerable) if unanswerable.is_file() else ():
-        with name_place_in_errors(where):
+    for where, row in read_json_objects(unanswerable) if unanswerable.is_file() else ():
+        with name_line_in_errors(where):
             adversarial.append(Question(row["text"], QuestionKind.ADVERSARIAL))
     return test_set, (*answerable, *adversarial)
 

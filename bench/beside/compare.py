@@ -40,7 +40,7 @@ COLUMNS = ["", "first right", "in its first 900 characters", "right among three"
 
 
 @dataclass(frozen=True, slots=True)
-class TimedPassages:
+class PassagesWithTime:
     passages: tuple[str, ...]
     milliseconds: float
 
@@ -49,7 +49,7 @@ def contains_answer(passage: str, question: GradedQuestion) -> bool:
     return not grade_answer(passage, refused=False, expected=question.expected).missing
 
 
-def search_with_library(name: str, python: str, task: dict[str, object]) -> list[TimedPassages]:
+def search_with_library(name: str, python: str, task: dict[str, object]) -> list[PassagesWithTime]:
     """Run a library in its own environment, and return the passages that it finds for each question.
 
     Raises: SystemExit, with the end of its error output, if it fails.
@@ -58,10 +58,12 @@ def search_with_library(name: str, python: str, task: dict[str, object]) -> list
     done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
-    return [TimedPassages(tuple(each["passages"]), each["milliseconds"]) for each in json.loads(done.stdout)]
+    return [PassagesWithTime(tuple(each["passages"]), each["milliseconds"]) for each in json.loads(done.stdout)]
 
 
-def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool) -> list[TimedPassages]:
+def ask_site(
+    site: str, collection: str, questions: Sequence[GradedQuestion], *, as_shown: bool
+) -> list[PassagesWithTime]:
     """Ask the site each question, and return the texts that it shows.
 
     If ``as_shown``, these are the answer and the passages on the answer's page; otherwise, the results of a search.
@@ -83,11 +85,13 @@ def ask_site(site: str, collection: str, questions: Sequence[GradedQuestion], *,
                 passages = beside[:SHOWN] if answer["refused"] else [answer["answer"], *beside][:SHOWN]
             else:
                 passages = [each["content"] for each in answer["results"]]
-            found.append(TimedPassages(tuple(passages), milliseconds))
+            found.append(PassagesWithTime(tuple(passages), milliseconds))
     return found
 
 
-def summarize(name: str, questions: Sequence[GradedQuestion], found: Sequence[TimedPassages]) -> list[str]:
+def summarize_library_results(
+    name: str, questions: Sequence[GradedQuestion], found: Sequence[PassagesWithTime]
+) -> list[str]:
     pairs = list(zip(questions, found, strict=True))
     first = [each.passages[0] if each.passages else "" for each in found]
     shares = (
@@ -130,24 +134,24 @@ def main() -> None:
         "model": embedder,
     }
     rows = [
-        summarize(
+        summarize_library_results(
             "this site, as shown", questions, ask_site(options.site, options.collection, questions, as_shown=True)
         ),
-        summarize(
+        summarize_library_results(
             "this site, passages", questions, ask_site(options.site, options.collection, questions, as_shown=False)
         ),
     ]
     for name in filter(None, options.peers.split(",") if options.python else []):
-        rows.append(summarize(name, questions, search_with_library(name, options.python, task)))
+        rows.append(summarize_library_results(name, questions, search_with_library(name, options.python, task)))
     if options.open_webui:
         peer = OpenWebUI(options.open_webui)
         collection = peer.index(documents)
         rows.append(
-            summarize(
+            summarize_library_results(
                 "open_webui",
                 questions,
                 [
-                    TimedPassages(tuple(texts), ms)
+                    PassagesWithTime(tuple(texts), ms)
                     for texts, ms in (peer.search(collection, each.text) for each in questions)
                 ],
             )

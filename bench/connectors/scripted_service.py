@@ -26,7 +26,7 @@ _SIGNED_IN = {"access_token": "made-up", "token_type": "bearer", "expires_in": 3
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ScriptedRoute:
     """The end of a URL path that a connector requests, and the records to respond with."""
 
     name: str
@@ -41,7 +41,7 @@ class Route:
         return records
 
 
-def list_routes(manifest: Mapping[str, Any]) -> list[Route]:
+def list_routes(manifest: Mapping[str, Any]) -> list[ScriptedRoute]:
     """Return a route for each stream (kind of record) of a manifest in which all references are already resolved."""
     routes = []
     for stream in manifest.get("streams") or []:
@@ -53,14 +53,14 @@ def list_routes(manifest: Mapping[str, Any]) -> list[Route]:
     return sorted(routes, key=lambda route: -len(route.path.pattern))
 
 
-def _read_route(stream: Mapping[str, Any], requester: Mapping[str, Any], selector: Mapping[str, Any]) -> Route:
+def _read_route(stream: Mapping[str, Any], requester: Mapping[str, Any], selector: Mapping[str, Any]) -> ScriptedRoute:
     address = str(requester.get("path") or urlsplit(str(requester.get("url_base") or "")).path).split("?")[0]
     pieces = re.split(r"\{\{[^}]*\}\}", address.strip("/"))
     pattern = "[^?]+".join(re.escape(piece) for piece in pieces)
     extractor = selector.get("extractor")
     found = extractor.get("field_path") if isinstance(extractor, dict) else None
     field_path = tuple(map(str, found)) if isinstance(found, list) else ()
-    return Route(str(stream.get("name")), re.compile(f"(?:^|/){pattern}/?$"), field_path, make_record(stream))
+    return ScriptedRoute(str(stream.get("name")), re.compile(f"(?:^|/){pattern}/?$"), field_path, make_record(stream))
 
 
 def make_record(stream: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,11 +74,11 @@ def make_record(stream: Mapping[str, Any]) -> dict[str, Any]:
     record.setdefault("id", 1)
     cursor = stream.get("incremental_sync")
     if isinstance(cursor, dict) and isinstance(name := cursor.get("cursor_field"), str) and "{" not in name:
-        record[name] = _format_moment(str(cursor.get("datetime_format") or "%Y-%m-%dT%H:%M:%SZ"))
+        record[name] = _format_example_moment(str(cursor.get("datetime_format") or "%Y-%m-%dT%H:%M:%SZ"))
     return record
 
 
-def _format_moment(form: str) -> Any:
+def _format_example_moment(form: str) -> Any:
     if form in ("%s", "%ms", "%epoch_microseconds"):
         return int(_MOMENT.timestamp()) * {"%s": 1, "%ms": 1000}.get(form, 1_000_000)
     return _MOMENT.strftime(form.replace("%_ms", "%f"))
@@ -98,7 +98,7 @@ def _make_value(name: str, schema: Any) -> Any:
             inner = schema.get("properties")
             return {part: _make_value(part, each) for part, each in inner.items()} if isinstance(inner, dict) else {}
     looks_like_time = schema.get("format") == "date-time" if isinstance(schema, dict) else False
-    return _format_moment("%Y-%m-%dT%H:%M:%SZ") if looks_like_time or name.endswith(("_at", "_on")) else "1"
+    return _format_example_moment("%Y-%m-%dT%H:%M:%SZ") if looks_like_time or name.endswith(("_at", "_on")) else "1"
 
 
 class ScriptedService:
@@ -112,12 +112,12 @@ class ScriptedService:
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._authority = self._sign("Scripted services", self._key, is_authority=True)
+        self._authority = self._make_certificate("Scripted services", self._key, is_authority=True)
         (folder / "authority.pem").write_bytes(self._authority.public_bytes(serialization.Encoding.PEM))
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._lock = threading.Lock()
-        self.routes: list[Route] = []
-        self.begin()
+        self.routes: list[ScriptedRoute] = []
+        self.reset_request_counts()
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -175,7 +175,7 @@ class ScriptedService:
     def authority_certificate(self) -> str:
         return self._authority.public_bytes(serialization.Encoding.PEM).decode()
 
-    def begin(self) -> None:
+    def reset_request_counts(self) -> None:
         self.asked: Counter[str] = Counter()
         self._paths: Counter[str] = Counter()
 
@@ -194,13 +194,15 @@ class ScriptedService:
                 file = self._folder / "host.pem"
                 form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
                 private = key.private_bytes(serialization.Encoding.PEM, *form)
-                file.write_bytes(private + self._sign(host, key).public_bytes(serialization.Encoding.PEM))
+                file.write_bytes(private + self._make_certificate(host, key).public_bytes(serialization.Encoding.PEM))
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(file)
                 self._contexts[host] = context
             return self._contexts[host]
 
-    def _sign(self, name: str, key: ec.EllipticCurvePrivateKey, *, is_authority: bool = False) -> x509.Certificate:
+    def _make_certificate(
+        self, name: str, key: ec.EllipticCurvePrivateKey, *, is_authority: bool = False
+    ) -> x509.Certificate:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:60])])
         now = datetime.datetime.now(datetime.UTC)
         made = (

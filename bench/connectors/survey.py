@@ -69,39 +69,39 @@ class ConnectorSurvey:
             _install(self._shared, requirement)
 
     def try_package(self, package: str) -> SurveyResult:
-        tried = SurveyResult(package.removeprefix("airbyte-source-"))
+        result = SurveyResult(package.removeprefix("airbyte-source-"))
         with tempfile.TemporaryDirectory(dir=self._place) as folder:
             command = ["pip", "-q", "download", "--no-deps", "-d", folder, package]
             done = subprocess.run([self._shared / "bin" / "python", "-m", *command], capture_output=True, text=True)
             wheel = next(Path(folder).glob("*.whl"), None)
             if wheel is None:
-                tried.way = f"not found: {(done.stderr.strip().splitlines() or ['?'])[-1][:80]}"
-                return tried
-            tried.version = wheel.name.split("-")[1]
+                result.way = f"not found: {(done.stderr.strip().splitlines() or ['?'])[-1][:80]}"
+                return result
+            result.version = wheel.name.split("-")[1]
             manifest = _read_manifest(wheel)
-        name = f"survey-{tried.package}"
+        name = f"survey-{result.package}"
         environment = self._place / "connectors" / name
         try:
-            opened = self._open_connector(name, tried, manifest, environment)
+            opened = self._open_connector(name, result, manifest, environment)
             resolved = self._resolve_manifest(manifest)
-            with _set_variables(self._service.environment_variables):
-                self._call_connector(tried, *opened, resolved)
+            with _set_environment_variables(self._service.environment_variables):
+                self._call_connector(result, *opened, resolved)
         except (RagsiteError, OSError, ValueError, LookupError, StopIteration, subprocess.CalledProcessError) as error:
             said = f"no: {_describe(error)}"
-            if not tried.spec:
-                tried.spec = said
-            elif not tried.check:
-                tried.check = said
-            elif not tried.streams:
-                tried.streams = said
+            if not result.spec:
+                result.spec = said
+            elif not result.check:
+                result.check = said
+            elif not result.streams:
+                result.streams = said
             else:
-                tried.records = said
+                result.records = said
         finally:
             environment.unlink() if environment.is_symlink() else shutil.rmtree(environment, ignore_errors=True)
-        return tried
+        return result
 
     def _open_connector(
-        self, name: str, tried: SurveyResult, manifest: str, environment: Path
+        self, name: str, result: SurveyResult, manifest: str, environment: Path
     ) -> tuple[Any, dict[str, Any]]:
         from retrieval.models import RegisteredConnector
         from retrieval.sources.airbyte.calls import ConnectorCalls
@@ -113,19 +113,19 @@ class ConnectorSurvey:
             spec = read_manifest_spec(manifest)
             connector.kind, connector.manifest = RegisteredConnector.Kind.MANIFEST, manifest
             connector.program = MANIFEST_PROGRAM
-            tried.way = "manifest"
+            result.way = "manifest"
             environment.symlink_to(self._shared)
             if not spec:
                 spec = ConnectorCalls(connector, {}).read_spec()
         except SourceRefused:
-            tried.way = "package"
+            result.way = "package"
             connector.kind = RegisteredConnector.Kind.PACKAGE
-            _install(environment, f"airbyte-source-{tried.package}=={tried.version}")
+            _install(environment, f"airbyte-source-{result.package}=={result.version}")
             self._trust_service_certificate(environment)
             scripts = sorted((environment / "bin").glob("source-*"))
             connector.program = next(each.name for each in scripts if each.name != MANIFEST_PROGRAM)
             spec = ConnectorCalls(connector, {}).read_spec()
-        tried.spec = f"{len(spec.get('properties') or {})} settings"
+        result.spec = f"{len(spec.get('properties') or {})} settings"
         return connector, spec
 
     def _trust_service_certificate(self, environment: Path) -> None:
@@ -138,30 +138,30 @@ class ConnectorSurvey:
                 file.write(f"\n{self._service.authority_certificate}")
 
     def _call_connector(
-        self, tried: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]
+        self, result: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]
     ) -> None:
         from retrieval.sources.airbyte.calls import ConnectorCalls, StreamRecord
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
         calls: ConnectorCalls = ConnectorCalls(connector, make_up_settings(spec))
-        self._service.begin()
+        self._service.reset_request_counts()
         failure = ""
         try:
             calls.check_settings()
-            tried.check = "ok"
+            result.check = "ok"
         except RagsiteError as error:
             failure = f"no: {_describe(error)}"
-        self._service.begin()
+        self._service.reset_request_counts()
         streams = calls.discover_streams()
-        tried.check = failure or tried.check
-        tried.streams = str(len(streams))
+        result.check = failure or result.check
+        result.streams = str(len(streams))
         checked = (resolved.get("check") or {}).get("stream_names") or []
         ordered = sorted(streams, key=lambda each: each["name"] not in checked)
-        self._service.begin()
+        self._service.reset_request_counts()
         chosen = ChosenStream(read_stream_name(ordered[0]), ordered[0], {})
         records = sum(isinstance(message, StreamRecord) for message in calls.read_records([chosen], seconds=90))
-        tried.records = f"{records} of {chosen.name}"
+        result.records = f"{records} of {chosen.name}"
 
     def _resolve_manifest(self, manifest: str) -> dict[str, Any]:
         if not manifest:
@@ -179,7 +179,7 @@ def _describe(error: Exception) -> str:
 
 
 @contextmanager
-def _set_variables(values: dict[str, str]) -> Iterator[None]:
+def _set_environment_variables(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables, in upper and lower case, for this process and the connectors that it starts."""
     both = {spelling: value for name, value in values.items() for spelling in (name, name.lower())}
     before = {name: os.environ.get(name) for name in both}

@@ -19,7 +19,7 @@ from typing import Any
 
 import django
 
-from bench.reading.words import WordAgreement, compare_words, list_words
+from bench.reading.words import WordMatchCounts, compare_words, list_words
 from bench.reporting import format_markdown_table
 
 SAME_FORMAT = {
@@ -33,7 +33,7 @@ SAME_FORMAT = {
 _LEAST_WORDS = 5
 
 
-def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
+def pair_files_with_expected_texts(folder: Path) -> Iterator[tuple[str, Path, Path]]:
     """Yield the format of each file, its path, and the path of its expected text.
 
     The expected text is a ``.md`` file, or a ``.txt`` file if there is no ``.md`` file. Files without either are left
@@ -57,12 +57,12 @@ def pair_files(folder: Path) -> Iterator[tuple[str, Path, Path]]:
                 yield names[0], file, text
 
 
-def choose_file_half(path: Path) -> str:
+def assign_file_to_half(path: Path) -> str:
     """Return the half to which a file belongs, "shaping" (to develop) or "judging" (to test), by a hash of its name."""
     return "judging" if hashlib.sha256(path.name.encode()).digest()[0] % 2 else "shaping"
 
 
-def read(path: Path, reader: str) -> str:
+def read_file_text(path: Path, reader: str) -> str:
     if reader == "engine":
         import xberg
 
@@ -90,19 +90,19 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     django.setup()
-    sums: dict[str, WordAgreement] = defaultdict(lambda: WordAgreement(0, 0, 0))
+    sums: dict[str, WordMatchCounts] = defaultdict(lambda: WordMatchCounts(0, 0, 0))
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for kind, path, expected in pair_files(options.folder):
+    for kind, path, expected in pair_files_with_expected_texts(options.folder):
         wanted = expected.read_text(encoding="utf-8", errors="replace")
         if (
             (options.formats and kind not in options.formats)
-            or options.part not in ("both", choose_file_half(path))
+            or options.part not in ("both", assign_file_to_half(path))
             or len(list_words(wanted)) < _LEAST_WORDS
         ):
             continue
         counts[kind][0] += 1
         try:
-            text = read(path, options.reader)
+            text = read_file_text(path, options.reader)
         except Exception as error:  # noqa: BLE001 - a file that is not read counts as one without words
             counts[kind][1] += 1
             text = ""

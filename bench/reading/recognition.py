@@ -114,7 +114,7 @@ def build_rapidocr_recogniser() -> Recognise:
     return recognise
 
 
-def read(recognise: Recognise, picture: bytes, language: str) -> str:
+def recognise_text(recognise: Recognise, picture: bytes, language: str) -> str:
     found = recognise(picture, {"en": ["eng"], "nl": ["nld"]}.get(language, ["eng", "nld"]))
     page = build_page(found["width"], found["height"], found["turned"], found["words"])
     return extract_picture(picture, "page.png", "image/png", ExtractionLimits(), {1: page}).text
@@ -133,7 +133,7 @@ def main() -> None:
         out = io.BytesIO()
         image.save(out, "PNG", dpi=(dpi, dpi))
         started = time.perf_counter()
-        text = read(recognise, out.getvalue(), language).replace("|", " ").replace("---", " ")
+        text = recognise_text(recognise, out.getvalue(), language).replace("|", " ").replace("---", " ")
         seconds = time.perf_counter() - started
         wanted, given = written.split(), text.split()
         for key in ((language, "all"), (language, f"{dpi} dpi{', skew, noise' if noise else ''}"), (language, layout)):

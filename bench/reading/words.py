@@ -20,7 +20,7 @@ _RULE = re.compile(r"^[\s|:+=-]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class WordAgreement:
+class WordMatchCounts:
     expected: int
     found: int
     written: int
@@ -29,8 +29,8 @@ class WordAgreement:
     distinct: int = 0
     distinct_found: int = 0
 
-    def __add__(self, other: WordAgreement) -> WordAgreement:
-        return WordAgreement(
+    def __add__(self, other: WordMatchCounts) -> WordMatchCounts:
+        return WordMatchCounts(
             self.expected + other.expected,
             self.found + other.found,
             self.written + other.written,
@@ -54,7 +54,7 @@ def list_cells(markdown: str) -> list[str]:
     return [cell for cell in cells if cell]
 
 
-def compare_words(expected: str, text: str) -> WordAgreement:
+def compare_words(expected: str, text: str) -> WordMatchCounts:
     """Compare the words and table cells of two texts, counting repeated words.
 
     A cell of a table in ``expected`` is found if ``text`` contains its words in the same order without a gap.
@@ -65,6 +65,6 @@ def compare_words(expected: str, text: str) -> WordAgreement:
     cells = list_cells(expected)
     cells_found = sum(f" {cell} " in line for cell in cells)
     distinct = set(wanted)
-    return WordAgreement(
+    return WordMatchCounts(
         len(wanted), found, len(given), len(cells), cells_found, len(distinct), len(distinct.intersection(given))
     )

@@ -59,7 +59,7 @@ def measure_processes(site: RunningSite, role: str) -> ProcessSample:
     return ProcessSample(rss, files, threads)
 
 
-def database_connections(site: RunningSite) -> int:
+def count_database_connections(site: RunningSite) -> int:
     with connect(site.postgres.url, autocommit=True) as connection:
         row = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -87,7 +87,7 @@ def main() -> None:
             if number % SAMPLE_EVERY == 0 or number == given.answers:
                 for role in ROLES:
                     samples[role].append(measure_processes(site, role))
-                connections.append(database_connections(site))
+                connections.append(count_database_connections(site))
                 told = f"web {samples['web'][-1].rss_mib:.0f} MiB, {connections[-1]} connections"
                 BAR.show(told, number, given.answers, "answers")
     rows, has_grown = [], False

@@ -18,7 +18,7 @@ from retrieval.models import Chunk, ChunkEmbedding, CollectionStatistics, Docume
 
 
 @fresh_connection()
-def find_violations(ledger: SubmissionLedger, *, at_rest: bool) -> list[str]:
+def find_invariant_violations(ledger: SubmissionLedger, *, at_rest: bool) -> list[str]:
     found = [*_check_documents(ledger), *_check_answers(ledger), *_list_index_inconsistencies()]
     if at_rest:
         found += [*_list_unfinished_rows(), *_compare_passage_counts()]
@@ -41,13 +41,13 @@ def count_files_left_behind() -> tuple[int, int]:
 
     A file is stored before its document. If the process is killed in between, the file stays until the nightly check.
     """
-    before = len(_list_stored_files() - _list_named_files())
+    before = len(_list_stored_files() - _list_document_file_names())
     young, reconciliation.ORPHANED_AFTER = reconciliation.ORPHANED_AFTER, timedelta(0)
     try:
         reconcile_index(repair=True)
     finally:
         reconciliation.ORPHANED_AFTER = young
-    return before, len(_list_stored_files() - _list_named_files())
+    return before, len(_list_stored_files() - _list_document_file_names())
 
 
 def _check_documents(ledger: SubmissionLedger) -> list[str]:
@@ -60,7 +60,7 @@ def _check_documents(ledger: SubmissionLedger) -> list[str]:
         for name in acknowledged & set(stored)
         if stored[name] not in versions[name]
     ]
-    lost = _list_named_files() - _list_stored_files()
+    lost = _list_document_file_names() - _list_stored_files()
     return found + [f"The file {name} of a document is not there." for name in sorted(lost)]
 
 
@@ -108,7 +108,7 @@ def _compare_passage_counts() -> list[str]:
     return [f"{chunks} passages, {vectors} vectors, {statistics} in the statistics."]
 
 
-def _list_named_files() -> set[str]:
+def _list_document_file_names() -> set[str]:
     return set(Document.objects.exclude(file="").values_list("file", flat=True))
 
 

@@ -81,7 +81,7 @@ class ProcessKiller:
             self._site.launch()
         return True
 
-    def recover(self, kind: str, killed_at: float) -> float | None:
+    def wait_for_recovery(self, kind: str, killed_at: float) -> float | None:
         def has_recovered() -> bool:
             return self.restart_ended_server() and self._has_recovered(kind, killed_at)
 
@@ -161,7 +161,7 @@ def run(site: RunningSite, load: SiteLoad, kills: int, random: Random, seconds_l
         result.counts[kind] += 1
         what = kind
         if result.kill_count % MEASURE_EVERY == 0 and kind != REEMBEDDING:
-            recovery = killer.recover(kind, killed_at)
+            recovery = killer.wait_for_recovery(kind, killed_at)
             result.recoveries[kind].append(recovery)
             what = f"{kind}: {format_seconds(recovery)}"
             if recovery is None:
@@ -192,12 +192,12 @@ def check_invariants(site: RunningSite, killer: ProcessKiller, load: SiteLoad) -
     """
     from django.db import Error
 
-    from bench.reliability.invariants import find_violations
+    from bench.reliability.invariants import find_invariant_violations
     from retrieval.exceptions import ImproperEmbedder
 
     for _ in range(CHECK_TRIES):
         try:
-            return find_violations(load.ledger, at_rest=False)
+            return find_invariant_violations(load.ledger, at_rest=False)
         except ImproperEmbedder:
             return None
         except Error:
@@ -217,7 +217,7 @@ def main() -> None:
         from bench.reliability.invariants import (
             count_files_left_behind,
             count_stored_rows,
-            find_violations,
+            find_invariant_violations,
             requeue_interrupted_documents,
         )
         from bench.reliability.load import SiteLoad, count_unfinished_rows
@@ -234,7 +234,10 @@ def main() -> None:
             result.violations.append(
                 f"Not finished {given.rest:g} minutes after the load ended: {count_unfinished_rows()}."
             )
-        result.violations += [*load.ledger.violations, *find_violations(load.ledger, at_rest=rest is not None)]
+        result.violations += [
+            *load.ledger.violations,
+            *find_invariant_violations(load.ledger, at_rest=rest is not None),
+        ]
         left_behind, left_after = count_files_left_behind()
         if left_after:
             result.violations.append(f"{left_after} files without a document are left after a repair.")

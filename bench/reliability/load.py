@@ -71,7 +71,7 @@ class SiteLoad:
                 (self._upload, UPLOAD_PAUSE_SECONDS),
                 (self._make_asker(stream=False), ASK_PAUSE_SECONDS),
                 (self._make_asker(stream=True), ASK_PAUSE_SECONDS),
-                (self._advance_draft, DRAFT_PAUSE_SECONDS),
+                (self._take_next_draft_step, DRAFT_PAUSE_SECONDS),
             )
         ]
 
@@ -139,7 +139,7 @@ class SiteLoad:
             return None
         return None
 
-    def _advance_draft(self) -> None:
+    def _take_next_draft_step(self) -> None:
         collection = Collection.objects.get(slug=DRAFTED)
         self._check_published_drafts()
         draft = Draft.objects.filter(collection=collection).filter_open().first()

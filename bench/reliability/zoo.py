@@ -32,29 +32,29 @@ PAGES = ("/healthz", "/", SEARCH)
 File = tuple[str, bytes]
 
 
-def make_innocent_files(mark: str) -> list[File]:
-    words = f"The {mark} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
-    page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % mark.encode()
+def make_harmless_files(file_prefix: str) -> list[File]:
+    words = f"The {file_prefix} valve closes at 6 bar. It is opened by hand, and oiled once a year.\n\n"
+    page = b"BT /F1 11 Tf 60 700 Td (The %s valve closes at 6 bar.) Tj ET\n" % file_prefix.encode()
     # A picture makes the file as large as one that Word saves.
     word = bombs.docx(bombs.paragraph(words.encode()) * 20, more={"word/media/photo.bin": os.urandom(36_000)})
     return [
-        (f"{mark}.md", f"# Valve\n\n{words}".encode()),
-        (f"{mark}.pdf", bombs.pdf(bombs.page(page))),
-        (f"{mark}.docx", word),
-        (f"{mark}-long.txt", "".join(f"Part {n}. {words}" for n in range(400)).encode()),
+        (f"{file_prefix}.md", f"# Valve\n\n{words}".encode()),
+        (f"{file_prefix}.pdf", bombs.pdf(bombs.page(page))),
+        (f"{file_prefix}.docx", word),
+        (f"{file_prefix}-long.txt", "".join(f"Part {n}. {words}" for n in range(400)).encode()),
     ]
 
 
-def make_hostile_files(clones: int) -> list[File]:
+def make_hostile_files(clone_count: int) -> list[File]:
     files = [(f"{name}-{bomb.file_name}", bomb.made()) for name, bomb in bombs.BOMBS.items()]
-    return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clones)]
+    return files + [(f"clone-{n}.pdf", bombs.pdf_endless() + b"%%%d" % n) for n in range(clone_count)]
 
 
 class SiteProber:
     def __init__(self, site: RunningSite) -> None:
         self._site = site
         self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._repeat, args=(path,)) for path in PAGES]
+        self._threads = [threading.Thread(target=self._probe_path_repeatedly, args=(path,)) for path in PAGES]
         self._questions = generate_distinct_questions("zoo ")
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.failures: list[str] = []
@@ -69,7 +69,7 @@ class SiteProber:
         for thread in self._threads:
             thread.join()
 
-    def _repeat(self, path: str) -> None:
+    def _probe_path_repeatedly(self, path: str) -> None:
         while not self._ended.wait(PROBE_SECONDS):
             started = time.monotonic()
             asked = self._site.get(path) if path != SEARCH else self._site.post(path, {"query": next(self._questions)})
@@ -80,9 +80,9 @@ class SiteProber:
 
 def mix_in_innocent_files(hostile: list[File]) -> Iterator[File]:
     yield from hostile[: len(hostile) // 2]
-    yield from make_innocent_files("middle")
+    yield from make_harmless_files("middle")
     yield from hostile[len(hostile) // 2 :]
-    yield from make_innocent_files("last")
+    yield from make_harmless_files("last")
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def main() -> None:
 
         Collection.objects.create(slug="zoo", name="Zoo", visibility=Visibility.PUBLIC)
         key = issue_key(get_user_model().objects.create_superuser("zoo"), "zoo", list(KeyScope)).secret
-        for name, data in [file for mark in ("first", "second") for file in make_innocent_files(mark)]:
+        for name, data in [file for mark in ("first", "second") for file in make_harmless_files(mark)]:
             site.upload("zoo", name, data, key)
         open_ones = Document.objects.filter(collection__slug="zoo", status__in=["pending", "processing"])
         site.wait(lambda: not open_ones.exists(), 60)
@@ -124,7 +124,7 @@ def main() -> None:
         each = documents.get(name)
         return (each.ingested_at - each.created_at).total_seconds() if each and each.ingested_at else None
 
-    times = {name: measure_wait(name) for mark in ("middle", "last") for name, _ in make_innocent_files(mark)}
+    times = {name: measure_wait(name) for mark in ("middle", "last") for name, _ in make_harmless_files(mark)}
     print(f"{len(hostile)} hostile files uploaded in {uploaded_after:.1f} s; load {os.getloadavg()[0]:.1f}.\n")
     print(
         format_markdown_table(

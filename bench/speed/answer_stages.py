@@ -13,7 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 from bench.reporting import Report
 from chat.types import FailedEvent
 from core import tracing
-from evaluation.exceptions import UntrustworthyRun
+from evaluation.exceptions import UntrustworthyMeasurement
 from evaluation.runs.measurement import measure_reply
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import encode_query
@@ -99,8 +99,8 @@ class StageClock:
 def measure_answer_stages(questions: Sequence[str], collection: str, report: Report) -> StageRun:
     """Ask each question once, as a visitor, and return the times, without the first WARM_UP questions.
 
-    No answer is saved. Raises: UntrustworthyRun if a question was not answered; InvalidQuery for a collection that is
-    not public.
+    No answer is saved. Raises: UntrustworthyMeasurement if a question was not answered; InvalidQuery for a
+    collection that is not public.
     """
     result = StageRun(reference_ms=_measure_reference_query_ms())
     filters = build_filters(AnonymousUser(), collection)
@@ -114,7 +114,7 @@ def measure_answer_stages(questions: Sequence[str], collection: str, report: Rep
         finally:
             tracing.set_span_backend(None)
         if reply.end is None or isinstance(reply.end, FailedEvent):
-            raise UntrustworthyRun(f"The question {question!r} was not answered.")
+            raise UntrustworthyMeasurement(f"The question {question!r} was not answered.")
         if number < WARM_UP:
             continue
         result.answers += 1

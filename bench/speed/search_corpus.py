@@ -14,7 +14,14 @@ from pathlib import Path
 
 from bench import corpora
 from bench.beir import TestSet, read_corpus, read_queries
-from bench.bulk import NewDocument, clear, compute_index_fingerprint, is_fully_indexed, replace_documents, vacuum_tables
+from bench.bulk import (
+    DocumentToWrite,
+    compute_index_fingerprint,
+    delete_documents,
+    is_fully_indexed,
+    replace_documents,
+    vacuum_tables,
+)
 from bench.reporting import Report
 from bench.speed import texts
 from bench.speed.texts import SyntheticCorpus, SyntheticDocument, Vectors
@@ -60,7 +67,7 @@ def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
         raise UnreadableTestSet(f"{folder} has {len(documents):,} documents, fewer than {chunks:,}.")
     queries = list(dict.fromkeys(text for _, text in read_queries(folder)))
 
-    def take_queries(number: int) -> list[str]:
+    def get_first_queries(number: int) -> list[str]:
         if number > len(queries):
             raise UnreadableTestSet(f"{folder} has {len(queries):,} queries, fewer than the {number:,} of a run.")
         return queries[:number]
@@ -68,8 +75,8 @@ def load_beir_corpus(folder: Path, chunks: int, report: Report) -> LoadedCorpus:
     test_set = TestSet(f"{folder.resolve().name} {chunks}", documents, ())
     configuration = corpora.choose_configuration(test_set)
     started = time.perf_counter()
-    collection = corpora.load_collection(test_set, configuration=configuration, chunked=False, report=report)
-    return LoadedCorpus(collection, chunks, take_queries, time.perf_counter() - started)
+    collection = corpora.load_test_set_collection(test_set, configuration=configuration, chunked=False, report=report)
+    return LoadedCorpus(collection, chunks, get_first_queries, time.perf_counter() - started)
 
 
 def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> LoadedCorpus:
@@ -95,7 +102,7 @@ def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> L
         return LoadedCorpus(collection, chunks, corpus.questions, None)
     started = time.perf_counter()
     draw = corpus.build_vector_generator(_embed_samples(corpus, report))
-    clear(collection)
+    delete_documents(collection)
     if not Chunk.objects.exists():
         drop_index(embedder)
     replace_documents(collection, _make_synthetic_documents(corpus, draw, made_by, report), embedder, exact=False)
@@ -104,22 +111,22 @@ def load_synthetic_corpus(chunks: int, report: Report, *, seed: int = SEED) -> L
     return LoadedCorpus(collection, chunks, corpus.questions, time.perf_counter() - started)
 
 
-def remove(collection: Collection) -> None:
-    clear(collection)
+def delete_collection(collection: Collection) -> None:
+    delete_documents(collection)
     collection.delete()
     vacuum_tables()
 
 
 def _make_synthetic_documents(
-    corpus: SyntheticCorpus, draw: Callable[[Sequence[int]], Vectors], made_by: str, report: Report
-) -> Iterator[NewDocument]:
+    corpus: SyntheticCorpus, draw_vectors: Callable[[Sequence[int]], Vectors], index_fingerprint: str, report: Report
+) -> Iterator[DocumentToWrite]:
     for number, document in enumerate(corpus.documents()):
         report("writing passages", number * texts.PASSAGES_A_DOCUMENT, corpus.size)
-        vectors = draw([passage.topic for passage in document.passages])
+        vectors = draw_vectors([passage.topic for passage in document.passages])
         text = BETWEEN_PASSAGES.join(passage.text for passage in document.passages)
         digest = hashlib.sha256(text.encode()).hexdigest()
         source, chunks = f"synthetic-{number:06d}", tuple(_make_chunks(document, vectors))
-        yield NewDocument(source, document.title, "en", text, digest, made_by, chunks)
+        yield DocumentToWrite(source, document.title, "en", text, digest, index_fingerprint, chunks)
 
 
 def _make_chunks(document: SyntheticDocument, vectors: Vectors) -> Iterator[NewChunk]:
@@ -144,5 +151,5 @@ def _embed_samples(corpus: SyntheticCorpus, report: Report) -> list[Vectors]:
     embedded = []
     for topic in range(texts.TOPICS):
         report("embedding samples", topic, texts.TOPICS)
-        embedded.append(embedder_choice.get_embedder().embed_documents(corpus.samples(topic, SAMPLES)))
+        embedded.append(embedder_choice.get_embedder().embed_documents(corpus.make_sample_questions(topic, SAMPLES)))
     return embedded

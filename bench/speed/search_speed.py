@@ -20,7 +20,7 @@ from pgvector import HalfVector
 from bench.reporting import Report
 from bench.speed.search_corpus import TABLES, LoadedCorpus
 from core.database import fetch_rows
-from evaluation.exceptions import UntrustworthyRun
+from evaluation.exceptions import UntrustworthyMeasurement
 from evaluation.runs.measurement import describe_search_errors
 from evaluation.statistics import Percentiles, percentiles
 from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
@@ -86,7 +86,7 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
 
     The reference searches (`ts_rank`, and an exact comparison of all vectors) run after all others, because they push
     other data out of the caches. For each question, another part is first, because later parts profit from warm
-    caches. Raises: the errors of `search()`; UntrustworthyRun if a part failed.
+    caches. Raises: the errors of `search()`; UntrustworthyMeasurement if a part failed.
     """
     warm_up = WARM_UP + loaded.size // PASSAGES_A_WARM_UP
     asked = loaded.make_questions(warm_up + questions)
@@ -103,7 +103,7 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
         nearest.append(_measure_search_parts(question, filters, plan, number, result))
     for number, question in enumerate(asked[warm_up:]):
         report("references", number, questions)
-        exact = _measure_reference_rankings(question, filters, number, result)
+        exact = _time_reference_queries(question, filters, number, result)
         result.matching.append(_count_matching_chunks(question, filters))
         result.recall.append(len(nearest[number] & exact) / max(1, len(exact)))
     result.table_bytes = _measure_table_bytes()
@@ -149,12 +149,10 @@ def _measure_search_parts(
                 result.milliseconds.setdefault(stage, []).append(milliseconds)
 
     parts = {"embed": embed, "lexical": rank_by_words, "vector": rank_by_meaning, "": run_whole_search}
-    return _take_turns(parts, turn, result)["vector"]  # type: ignore[no-any-return]
+    return _time_parts_in_rotation(parts, turn, result)["vector"]  # type: ignore[no-any-return]
 
 
-def _measure_reference_rankings(
-    question: str, filters: SearchFilters, turn: int, result: BenchmarkRun
-) -> frozenset[int]:
+def _time_reference_queries(question: str, filters: SearchFilters, turn: int, result: BenchmarkRun) -> frozenset[int]:
     embedder, vector = active_embedder(), HalfVector(encode_query(question))
     tsquery = _build_tsquery(question, filters)
 
@@ -177,10 +175,10 @@ def _measure_reference_rankings(
         return frozenset(pk for pk, _ in rows)
 
     parts = {"ts_rank": ts_rank, "exact_vector": exact_vector}
-    return _take_turns(parts, turn, result)["exact_vector"]  # type: ignore[no-any-return]
+    return _time_parts_in_rotation(parts, turn, result)["exact_vector"]  # type: ignore[no-any-return]
 
 
-def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
+def _time_parts_in_rotation(parts: Mapping[str, Callable[[], Any]], turn: int, result: BenchmarkRun) -> dict[str, Any]:
     """Run all parts, beginning with part ``turn`` (modulo the number of parts), and return their results.
 
     The milliseconds of each part are added to ``result``, except for a part without a name.
@@ -200,7 +198,7 @@ def _take_turns(parts: Mapping[str, Callable[[], Any]], turn: int, result: Bench
 def _search(question: str, filters: SearchFilters) -> SearchResult:
     result = search(question, filters)
     if result.trace.degraded:
-        raise UntrustworthyRun(f"A part of the search did not answer: {describe_search_errors(result.trace)}")
+        raise UntrustworthyMeasurement(f"A part of the search did not answer: {describe_search_errors(result.trace)}")
     return result
 
 

@@ -48,12 +48,12 @@ def run_slow_model(tokens: int, token_seconds: float) -> Iterator[SlowModel]:
             for number in range(tokens):
                 # The text contains markers (``[1]``), so the site also finds citations and checks the cited sentences.
                 text = f"The pump {number} weighs 3450 grams [1]. " if number % 20 == 19 else f"word{number} "
-                self._send({"delta": {"content": text}, "finish_reason": None})
+                self._send_choice({"delta": {"content": text}, "finish_reason": None})
                 time.sleep(token_seconds)
-            self._send({"delta": {}, "finish_reason": "stop"})
+            self._send_choice({"delta": {}, "finish_reason": "stop"})
             self.wfile.write(b"data: [DONE]\n\n")
 
-        def _send(self, choice: dict[str, object]) -> None:
+        def _send_choice(self, choice: dict[str, object]) -> None:
             self.wfile.write(f"data: {json.dumps({'choices': [{'index': 0, **choice}]})}\n\n".encode())
 
     with serving(Handler) as url:

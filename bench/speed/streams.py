@@ -25,7 +25,7 @@ from django.db import connection
 from bench import build_site_environment
 from bench.speed.slow_model import SlowModel, run_slow_model
 from chat.models import Answer, Conversation
-from evaluation.exceptions import EvaluationError, UntrustworthyRun
+from evaluation.exceptions import EvaluationError, UntrustworthyMeasurement
 from evaluation.statistics import Percentiles, percentiles
 from ragsite.processes.machine import is_answering
 from retrieval.documents import ingestion, submission
@@ -41,7 +41,7 @@ _TEXT = "# Pump {n}\n\nThe MX-99{n:02d} is a wet-rotor pump. It weighs {n}450 gr
 
 
 @dataclass(slots=True)
-class StreamReading:
+class StreamTimes:
     """One stream: the seconds until its first byte, and until the first event of each name.
 
     ``error`` is the reason if no answer came.
@@ -52,7 +52,7 @@ class StreamReading:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLoad:
+class ServerLoad:
     """The load of the web server at one moment.
 
     Memory is the sum over its processes, with shared memory divided among them. Processor times are those of the web
@@ -67,7 +67,7 @@ class StreamLoad:
 
 
 @dataclass(slots=True)
-class StreamRun:
+class StreamBenchmark:
     """The results of :func:`measure_streams`. If ``quoted``, the site had no model, so it answered with quotations.
 
     ``readings`` are the streams that were read to the end. ``before``, ``peak`` and ``after`` are the web server's load
@@ -76,13 +76,13 @@ class StreamRun:
     """
 
     streams: int
-    readings: Sequence[StreamReading]
-    before: StreamLoad
-    peak: StreamLoad
-    after: StreamLoad
-    vanished: Sequence[StreamReading]
+    readings: Sequence[StreamTimes]
+    before: ServerLoad
+    peak: ServerLoad
+    after: ServerLoad
+    vanished: Sequence[StreamTimes]
     stopped_seconds: float
-    settled: StreamLoad
+    settled: ServerLoad
     statuses: dict[str, int] = field(default_factory=dict)
     quoted: bool = False
 
@@ -104,18 +104,18 @@ class StreamRun:
     def reader_cpu_ms(self) -> float:
         return (self.after.readers_seconds - self.before.readers_seconds) / self.streams * 1000
 
-    def percentiles(self, moment: str) -> Percentiles | None:
+    def compute_wait_percentiles(self, moment: str) -> Percentiles | None:
         known = [reading.first[moment] for reading in self.readings if moment in reading.first]
         return percentiles(known) if known else None
 
 
 def measure_streams(
     streams: int, *, tokens: int, token_seconds: float, over_seconds: float, quoted: bool = False
-) -> StreamRun:
+) -> StreamBenchmark:
     """Open ``streams`` streams within ``over_seconds`` and read them. Then open the same number and disconnect early.
 
     If ``quoted`` is true, the site quotes documents and uses no language model, so only its own work is measured.
-    Raises: EvaluationError if the web server does not start; UntrustworthyRun if no token was streamed.
+    Raises: EvaluationError if the web server does not start; UntrustworthyMeasurement if no token was streamed.
     """
     collection = _create_collection()
     try:
@@ -130,14 +130,16 @@ def measure_streams(
                 peak, after = watch.find_peak_load(), watch.measure_load()
             if not any("token" in reading.first for reading in readings):
                 reasons = {reading.error for reading in readings}
-                raise UntrustworthyRun(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
+                raise UntrustworthyMeasurement(f"Nothing was streamed: {'; '.join(sorted(reasons))[:500]}")
             vanished = _disconnect_early(port, _make_questions(streams), over_seconds)
-            stopped_seconds = _wait_until_stopped(model, collection)
+            stopped_seconds = _wait_until_answers_stopped(model, collection)
             time.sleep(SETTLE_SECONDS)
             settled = _ServerMonitor(process.pid).measure_load()
             rows = Answer.objects.filter(collection=collection).values_list("status", flat=True)
             statuses = {status: list(rows).count(status) for status in sorted(set(rows))}
-        return StreamRun(streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted)
+        return StreamBenchmark(
+            streams, readings, before, peak, after, vanished, stopped_seconds, settled, statuses, quoted
+        )
     finally:
         _delete_collection(collection)
 
@@ -146,12 +148,12 @@ def _make_questions(streams: int) -> list[str]:
     return [f"How heavy is the MX-99{number % 10:02d}, question {number}?" for number in range(streams)]
 
 
-def _read_streams(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamReading]:
+def _read_streams(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamTimes]:
     return asyncio.run(read_all_streams(port, questions, SLUG, over_seconds=over_seconds))
 
 
-def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamReading]:
-    def have_all_begun(readings: Sequence[StreamReading]) -> bool:
+def _disconnect_early(port: int, questions: Sequence[str], over_seconds: float) -> list[StreamTimes]:
+    def have_all_begun(readings: Sequence[StreamTimes]) -> bool:
         return all("token" in reading.first or reading.error for reading in readings)
 
     return asyncio.run(read_all_streams(port, questions, SLUG, over_seconds=over_seconds, is_enough=have_all_begun))
@@ -163,13 +165,13 @@ async def read_all_streams(
     collection: str,
     *,
     over_seconds: float = 0.0,
-    is_enough: Callable[[Sequence[StreamReading]], bool] = lambda readings: False,
-) -> list[StreamReading]:
+    is_enough: Callable[[Sequence[StreamTimes]], bool] = lambda readings: False,
+) -> list[StreamTimes]:
     """Read a stream for each question. They start one after another, within ``over_seconds``.
 
     All readers disconnect when ``is_enough`` returns True, or after ten minutes.
     """
-    readings = [StreamReading() for _ in questions]
+    readings = [StreamTimes() for _ in questions]
     pause_seconds = over_seconds / max(1, len(questions))
 
     async def read(number: int) -> None:
@@ -186,8 +188,8 @@ async def read_all_streams(
     return readings
 
 
-async def _read_stream(port: int, asked: dict[str, str], reading: StreamReading) -> None:
-    body, started = json.dumps({**asked, "stream": True, "anew": True}).encode(), time.monotonic()
+async def _read_stream(port: int, question_payload: dict[str, str], reading: StreamTimes) -> None:
+    body, started = json.dumps({**question_payload, "stream": True, "anew": True}).encode(), time.monotonic()
     head = f"POST /api/v1/ask/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     writer: asyncio.StreamWriter | None = None
     try:
@@ -216,14 +218,14 @@ async def _read_stream(port: int, asked: dict[str, str], reading: StreamReading)
             writer.transport.abort()
 
 
-def _wait_until_stopped(model: SlowModel, collection: Collection) -> float:
+def _wait_until_answers_stopped(model: SlowModel, collection: Collection) -> float:
     started = time.monotonic()
     open_answers = Answer.objects.filter(
         collection=collection, status__in=[Answer.Status.PENDING, Answer.Status.GENERATING]
     )
     while model.writing or open_answers.exists():
         if time.monotonic() - started > STOP_SECONDS:
-            raise UntrustworthyRun(f"The model still writes {model.writing} answers that nobody reads.")
+            raise UntrustworthyMeasurement(f"The model still writes {model.writing} answers that nobody reads.")
         time.sleep(0.1)
     return time.monotonic() - started
 
@@ -234,8 +236,8 @@ class _ServerMonitor:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._stop = threading.Event()
-        self._loads: list[StreamLoad] = []
-        self._thread = threading.Thread(target=self._repeat_measurements, name="watch", daemon=True)
+        self._loads: list[ServerLoad] = []
+        self._thread = threading.Thread(target=self._measure_load_repeatedly, name="watch", daemon=True)
 
     def __enter__(self) -> _ServerMonitor:
         self._thread.start()
@@ -245,7 +247,7 @@ class _ServerMonitor:
         self._stop.set()
         self._thread.join()
 
-    def measure_load(self) -> StreamLoad:
+    def measure_load(self) -> ServerLoad:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity "
@@ -253,7 +255,7 @@ class _ServerMonitor:
                 "AND application_name = %s",
                 [SLUG],
             )
-            return StreamLoad(
+            return ServerLoad(
                 _measure_memory_mib(self._pid),
                 cursor.fetchone()[0],
                 _measure_cpu_seconds(self._pid),
@@ -261,15 +263,15 @@ class _ServerMonitor:
                 time.process_time(),
             )
 
-    def find_peak_load(self) -> StreamLoad:
+    def find_peak_load(self) -> ServerLoad:
         loads = [*self._loads, self.measure_load()]
-        return StreamLoad(
+        return ServerLoad(
             max(load.memory_mib for load in loads),
             max(load.connections for load in loads),
             *(loads[-1].cpu_seconds, loads[-1].database_seconds, loads[-1].readers_seconds),
         )
 
-    def _repeat_measurements(self) -> None:
+    def _measure_load_repeatedly(self) -> None:
         try:
             while not self._stop.wait(0.25):
                 self._loads.append(self.measure_load())

@@ -112,7 +112,7 @@ class SyntheticCorpus:
             questions.append(_QUESTIONS[place % len(_QUESTIONS)].format(*words))
         return questions
 
-    def samples(self, topic: int, number: int) -> list[str]:
+    def make_sample_questions(self, topic: int, number: int) -> list[str]:
         random = self._make_generator("samples", topic)
         return [
             _QUESTIONS[place % len(_QUESTIONS)].format(*self._draw_mixed_words(random, topic, 6, 0.5))
@@ -172,15 +172,15 @@ class SyntheticCorpus:
         return np.random.default_rng([self.seed, *"\x00".join(map(str, purpose)).encode()])
 
 
-def _compute_cumulative_law(words: int, shift: float) -> npt.NDArray[np.float64]:
+def _compute_cumulative_frequencies(words: int, shift: float) -> npt.NDArray[np.float64]:
     frequencies = 1 / (np.arange(1, words + 1) + shift)
     cumulative: npt.NDArray[np.float64] = np.cumsum(frequencies / frequencies.sum())
     cumulative[-1] = 1.0
     return cumulative
 
 
-_LAW = _compute_cumulative_law(VOCABULARY, SHIFT)
-_TOPIC_LAW = _compute_cumulative_law(TOPIC_WORDS, TOPIC_SHIFT)
+_LAW = _compute_cumulative_frequencies(VOCABULARY, SHIFT)
+_TOPIC_LAW = _compute_cumulative_frequencies(TOPIC_WORDS, TOPIC_SHIFT)
 
 
 def _join_sentences(words: Sequence[str]) -> str:

@@ -66,7 +66,7 @@ def is_right(stated: Sequence[str], expected: Sequence[str]) -> bool:
     """
     left = [_normalize(value) for value in expected]
     for value in stated:
-        same = next((other for other in left if _is_same(_normalize(value), other)), None)
+        same = next((other for other in left if _is_same_value(_normalize(value), other)), None)
         if same is None:
             return False
         left.remove(same)
@@ -82,7 +82,7 @@ def has_expected_values(table: ShownTable | None, expected: Sequence[str]) -> bo
         return False
     cells = [_normalize(cell) for row in table.rows for cell in row]
     cells += [str(table.matched)] if table.conditions else []
-    return all(any(_is_same(cell, _normalize(value)) for cell in cells) for value in expected)
+    return all(any(_is_same_value(cell, _normalize(value)) for cell in cells) for value in expected)
 
 
 def _normalize(text: str) -> str:
@@ -99,7 +99,7 @@ def _normalize(text: str) -> str:
     return re.sub(r"\s+", " ", text.removesuffix(".")).lower().strip()
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_value(one: str, other: str) -> bool:
     if one == other:
         return True
     number, expected = _parse_number(one), _parse_number(other)

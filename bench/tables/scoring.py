@@ -89,10 +89,10 @@ def count_right_cells(expected: Rows, found: Rows) -> int:
     for row in expected:
         above, best = best, [0]
         for at, other in enumerate(found):
-            same = sum(_squeeze(cell) == _squeeze(there) for cell, there in zip(row, other, strict=False))
+            same = sum(_normalize_cell(cell) == _normalize_cell(there) for cell, there in zip(row, other, strict=False))
             best.append(max(above[at + 1], best[at], above[at] + same))
     return best[-1]
 
 
-def _squeeze(cell: str) -> str:
+def _normalize_cell(cell: str) -> str:
     return "".join(cell.split()).replace("−", "-")

@@ -78,7 +78,9 @@ def _find_candidates(
     """Yield approved answers that fit the question, with their similarity (at most 1), highest first."""
     asked = normalize_question(question)
     wordings = ApprovedQuestion.objects.filter(
-        approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force(), collection__in=filters.collections)
+        approved__in=ApprovedAnswer.objects.filter(
+            ApprovedAnswer.build_in_force_condition(), collection__in=filters.collections
+        )
     ).select_related("approved__approved_by")
     if not wordings.exists():
         return
@@ -112,7 +114,7 @@ def _find_sources(approved: ApprovedAnswer, filters: SearchFilters) -> tuple[Con
     for source in approved.sources.all():
         at = find_quote_offset(source)
         if at is None:
-            approved.raise_flag(ApprovedAnswer.Flag.CHANGED if source.document_id else ApprovedAnswer.Flag.GONE)
+            approved.flag_for_review(ApprovedAnswer.Flag.CHANGED if source.document_id else ApprovedAnswer.Flag.GONE)
             return None
         holding = Chunk.objects.filter(
             document=source.document_id, collection__in=filters.collections, start__lte=at, end__gt=at

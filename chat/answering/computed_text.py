@@ -49,10 +49,10 @@ def render_result(result: TableResult, language: str, get_marker: Callable[[Resu
     ``get_marker`` returns the marker of a row, or "".
     """
     with translation.override(language if language in dict(settings.LANGUAGES) else "en"):
-        return "\n".join(_Writer(result, get_marker).write())
+        return "\n".join(_Writer(result, get_marker).write_lines())
 
 
-def show_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
+def format_table_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> str:
     """Render a table cell with its unit of measure. A share below 1 is also shown as a percentage."""
     text = cell.text.strip()
     if cell.kind == "boolean" and text in ("0", "1"):
@@ -78,12 +78,12 @@ class _Writer:
         self._marker_of = get_marker
         self._shares = {at for at in range(1, len(result.columns)) if self._is_proportion_column(at)}
 
-    def write(self) -> list[str]:
+    def write_lines(self) -> list[str]:
         match self._result.operation:
             case TableOperation.COUNT | TableOperation.LIST | TableOperation.ROWS:
                 return self._write_rows()
             case TableOperation.SUM | TableOperation.MEAN:
-                return [self._write_sentence(self._result.operation.value, ends=True, value=self._show_total())]
+                return [self._write_sentence(self._result.operation.value, ends=True, value=self._format_total())]
             case TableOperation.COMPARE:
                 return [self._write_comparison()]
             case TableOperation.MOST | TableOperation.LEAST:
@@ -98,7 +98,7 @@ class _Writer:
         if not result.targets:
             return [self._write_sentence("only", ends=True)]
         row = result.rows[0]
-        cells = [{"column": self._show_column(at), "value": self._show_cell(row, at)} for at in result.targets]
+        cells = [{"column": self._format_column(at), "value": self._format_cell(row, at)} for at in result.targets]
         return [" ".join(self._write_sentence("look_up", ends=True, **cell) for cell in cells)]
 
     def _write_rows(self) -> list[str]:
@@ -120,7 +120,7 @@ class _Writer:
 
     def _write_record(self, row: ResultRow) -> str:
         filled = [at for at, cell in enumerate(row.cells) if cell.text.strip()]
-        shown = {at: f"{self._show_column(at)}: {self._show_cell(row, at)}" for at in filled}
+        shown = {at: f"{self._format_column(at)}: {self._format_cell(row, at)}" for at in filled}
         asked = [f"{shown.pop(at)}{self._write_marker(row)}" for at in self._result.asked if at in shown]
         return "\n\n".join([*asked, f"{'; '.join(shown.values())}{self._write_marker(row)}"])
 
@@ -130,11 +130,11 @@ class _Writer:
         is_more = numbers[0] is None or numbers[1] is None or numbers[0].value > numbers[1].value
         text = self._say(
             "more" if is_more else "less",
-            column=self._show_column(target),
-            name=self._show_cell(first, 0),
-            value=f"{self._show_cell(first, target)}{self._write_marker(first)}",
-            other=self._show_cell(second, 0),
-            less=f"{self._show_cell(second, target)}{self._write_marker(second)}",
+            column=self._format_column(target),
+            name=self._format_cell(first, 0),
+            value=f"{self._format_cell(first, target)}{self._write_marker(first)}",
+            other=self._format_cell(second, 0),
+            less=f"{self._format_cell(second, target)}{self._write_marker(second)}",
         )
         return f"{text}."
 
@@ -150,17 +150,17 @@ class _Writer:
             "caption": _escape(result.caption.rsplit(CAPTION_SEPARATOR, 1)[-1]),
         }
         if result.rows:
-            known["name"] = self._show_cell(result.rows[0], 0)
+            known["name"] = self._format_cell(result.rows[0], 0)
             if result.targets:
-                known["value"] = result.value or self._show_cell(result.rows[0], result.targets[0])
+                known["value"] = result.value or self._format_cell(result.rows[0], result.targets[0])
         if result.targets:
-            known["column"] = self._show_column(result.targets[0])
+            known["column"] = self._format_column(result.targets[0])
         text = self._say(phrase, **(known | values))
         if ends:
             return f"{text}{self._write_marker(result.rows[0]) if result.rows else ''}."
         return f"{text}{':' if result.rows else '.'}"
 
-    def _show_total(self) -> str:
+    def _format_total(self) -> str:
         result = self._result
         return _add_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
 
@@ -169,10 +169,10 @@ class _Writer:
         if not result.rows:
             return []
         columns = [*range(result.name_columns), *self._find_varying_columns()]
-        lines = ["", self._write_row([self._show_column(at) for at in columns]), "|" + "---|" * len(columns)]
+        lines = ["", self._write_row([self._format_column(at) for at in columns]), "|" + "---|" * len(columns)]
         shown = result.rows[: _MOST_EXAMPLES if result.is_ordered else MOST_ROWS]
         for row in shown:
-            cells = [self._show_cell(row, at) for at in columns]
+            cells = [self._format_cell(row, at) for at in columns]
             cells[-1] += self._write_marker(row)
             lines.append(self._write_row(cells))
         if (further := result.matched - len(shown)) > 0:
@@ -194,11 +194,11 @@ class _Writer:
         marker = self._marker_of(row)
         return f" {marker}" if marker else ""
 
-    def _show_column(self, at: int) -> str:
+    def _format_column(self, at: int) -> str:
         return _escape(format_column_name(self._result.columns[at]))
 
-    def _show_cell(self, row: ResultRow, at: int) -> str:
-        return show_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
+    def _format_cell(self, row: ResultRow, at: int) -> str:
+        return format_table_cell(row.cells[at], is_share=at in self._shares, is_markup=self._result.is_markup)
 
     def _is_proportion_column(self, at: int) -> bool:
         if not _SHARES & set(split_name(self._result.columns[at])):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.verification import is_in_other_language
-from chat.answering.checking.words import compute_stem_weight, find_stem_set, find_stems
+from chat.answering.checking.words import compute_stem_weight, find_stems, find_stems_of_texts
 from chat.answering.units import QuotableUnit, build_text_to_encode, find_quotable_units
 from chat.types import ContextSource
 from core.exceptions import RagsiteError
@@ -114,7 +114,9 @@ def estimate_evidence(
     coverage = {
         each.marker: _measure_coverage(trace.query, each, by_id.get(each.block.best.chunk_id)) for each in sources
     }
-    cosines = {each.chunk_id: cosine for each in trace.candidates if (cosine := _find_cosine(each)) is not None}
+    cosines = {
+        each.chunk_id: cosine for each in trace.candidates if (cosine := _get_candidate_cosine(each)) is not None
+    }
     features = {"coverage": max(coverage.values())}
     if any(_has_canonical_question_boost(by_id.get(each.block.best.chunk_id)) for each in sources):
         return Evidence(1.0, {**features, "given": 1.0}, by_words=not cosines, closeness={})
@@ -137,7 +139,7 @@ def estimate_evidence(
     if across:
         features["foreign_closeness"] = max(closeness.get(marker, 0.0) for marker in across)
     own_probability = {
-        marker: _estimate_answerable(
+        marker: _estimate_answer_probability(
             {"coverage": coverage[marker], "closeness": near, "unknown_name": features.get("unknown_name", 0.0)}
             | ({"foreign_closeness": near} if marker in across else {})
         )
@@ -147,10 +149,10 @@ def estimate_evidence(
         frozenset(marker for marker, probability in own_probability.items() if probability >= enough)
         for enough in (ANSWERABLE, NEAR)
     )
-    return Evidence(_estimate_answerable(features), features, False, closeness, alone, near_ones)
+    return Evidence(_estimate_answer_probability(features), features, False, closeness, alone, near_ones)
 
 
-def _estimate_answerable(features: Mapping[str, float]) -> float:
+def _estimate_answer_probability(features: Mapping[str, float]) -> float:
     probability = _compute_probability(features, WEIGHTS)
     if "foreign_closeness" in features:
         probability = max(probability, _compute_probability(features, WEIGHTS_OF_ANOTHER_LANGUAGE))
@@ -199,7 +201,7 @@ def _is_name(word: re.Match[str], question: str, capitals_are_names: bool) -> bo
     return any(map(str.isupper, letters[1:])) or (capitals_are_names and letters[0].isupper() and not is_plain)
 
 
-def _find_cosine(candidate: Candidate) -> float | None:
+def _get_candidate_cosine(candidate: Candidate) -> float | None:
     found = candidate.retrievers.get(Retriever.VECTOR)
     return found.score if found is not None else None
 
@@ -209,7 +211,9 @@ def _measure_coverage(question: str, source: ContextSource, candidate: Candidate
         return candidate.word_share
     asked = find_stems(question)
     best = source.block.best
-    return len(find_stem_set(best.document_title, best.section, best.content).intersection(asked)) / (len(asked) or 1)
+    return len(find_stems_of_texts(best.document_title, best.section, best.content).intersection(asked)) / (
+        len(asked) or 1
+    )
 
 
 def list_units_of_best_chunk(source: ContextSource) -> list[QuotableUnit]:
@@ -217,7 +221,7 @@ def list_units_of_best_chunk(source: ContextSource) -> list[QuotableUnit]:
     return [unit for unit in find_quotable_units([source]) if unit.end > best.start and unit.start < best.end]
 
 
-def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
+def find_nearest_quotable_unit(question: str, source: ContextSource, *, by_meaning: bool = True) -> QuotableUnit | None:
     """Return the sentence, list item or table row that is closest to the question, from the source's best passage.
 
     If no words match, vectors are compared; without ``by_meaning``, the first of these units is returned. The result is
@@ -229,7 +233,9 @@ def find_nearest_unit(question: str, source: ContextSource, *, by_meaning: bool 
 def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bool = True) -> QuotableUnit | None:
     if len(units) < 2:
         return next(iter(units), None)
-    texts = [find_stem_set(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units]
+    texts = [
+        find_stems_of_texts(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units
+    ]
     if (bare := remove_identifier_from_history(question)) != question:
         # A code from an earlier question, such as a part number, only breaks ties between the scores for the question's
         # words.

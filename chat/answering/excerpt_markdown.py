@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from textwrap import dedent
 
-from chat.answering.checking.citations import escape_bracketed_numbers, find_code
+from chat.answering.checking.citations import escape_bracketed_numbers, find_code_spans
 from chat.answering.excerpts import Excerpt, Span
-from chat.answering.units import QuotableUnit, convert_row, list_blocks
+from chat.answering.units import QuotableUnit, convert_html_row_to_markdown, list_blocks
 from chat.types import ContextSource
 from retrieval.text.block import BlockKind
 from retrieval.text.block_items import read_cells
@@ -47,7 +47,7 @@ def render_excerpt(excerpt: Excerpt, *, is_cited: bool = True) -> str:
     if excerpt.table_head:
         pieces[0] = f"{escape_bracketed_numbers(excerpt.table_head)}\n{pieces[0]}"
     else:
-        pieces = [_convert_headless_rows(piece) for piece in pieces]
+        pieces = [_write_headless_rows_as_text(piece) for piece in pieces]
     if excerpt.heading:
         pieces[0] = f"**{escape_bracketed_numbers(excerpt.heading.replace('*', ''))}**\n\n{pieces[0]}"
     if excerpt.goes_on:
@@ -68,7 +68,7 @@ def _render_spans(excerpt: Excerpt) -> Iterator[str]:
     content, offset = excerpt.source.block.content, excerpt.source.block.start
     stretches = [(_find_note_start(content, excerpt.spans[0][0] - offset) + offset, excerpt.spans[0][1])]
     for start, end in excerpt.spans[1:]:
-        if _says_something(content[stretches[-1][1] - offset : start - offset]):
+        if _has_visible_text(content[stretches[-1][1] - offset : start - offset]):
             stretches.append((start, end))
         else:
             stretches[-1] = stretches[-1][0], end
@@ -88,14 +88,14 @@ def _find_note_start(content: str, start: int) -> int:
     return begin if opens_mkdocs_block(before[begin:]) else start
 
 
-def _says_something(between: str) -> bool:
+def _has_visible_text(between: str) -> bool:
     lines = (line for line in between.split("\n") if not opens_mkdocs_block(line))
     return bool(strip_markup("\n".join(lines)).strip())
 
 
 def _find_unfenced_code(source: ContextSource) -> Iterator[Span]:
     offset = source.block.start
-    fences = [(code.start + offset, code.end + offset) for code in find_code(source.block.content) if code.fence]
+    fences = [(code.start + offset, code.end + offset) for code in find_code_spans(source.block.content) if code.fence]
     for block in list_blocks(source):
         if block.kind is BlockKind.CODE:
             start = block.start if block.lead_in is None else block.lead_in[1]
@@ -123,7 +123,7 @@ def _fence_code(code: str) -> str:
 def _render_prose(text: str) -> str:
     text = convert_notes(_dedent(text))
     pieces, position = [], 0
-    for code in [*(code for code in find_code(text) if code.fence), None]:
+    for code in [*(code for code in find_code_spans(text) if code.fence), None]:
         upto = len(text) if code is None else code.start
         prose = _rewrite_outside_code(text[position:upto], lambda words: strip_markup(_TEMPLATE_TAG.sub("", words)))
         prose = _HEADING.sub(_make_bold, _HTML_TABLE.sub(_convert_table, prose))
@@ -136,7 +136,7 @@ def _render_prose(text: str) -> str:
 
 def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
     pieces, position = [], 0
-    for code in find_code(text):
+    for code in find_code_spans(text):
         pieces += [rewrite(text[position : code.start]), text[code.start : code.end]]
         position = code.end
     return "".join([*pieces, rewrite(text[position:])])
@@ -146,11 +146,12 @@ def _convert_table(match: re.Match[str]) -> str:
     table = match.group()
     rows = re.findall(r"<tr\b.*?(?=<tr\b|\Z)", table, re.DOTALL | re.IGNORECASE)
     return "\n".join(
-        convert_row(row, is_head=number == 0 and table.startswith("<table")) for number, row in enumerate(rows)
+        convert_html_row_to_markdown(row, is_head=number == 0 and table.startswith("<table"))
+        for number, row in enumerate(rows)
     )
 
 
-def _convert_headless_rows(text: str) -> str:
+def _write_headless_rows_as_text(text: str) -> str:
     """Write table rows without a head as "**first cell** – second – third"; Markdown would show their bars."""
     lines: list[str] = []
     in_code = is_headed = False
@@ -189,7 +190,7 @@ def _dedent(text: str) -> str:
 
 
 def _add_ellipsis(text: str) -> str:
-    codes = find_code(text)
+    codes = find_code_spans(text)
     if codes and codes[-1].fence and not codes[-1].is_open and codes[-1].end == len(text):
         code, _, fence = text.rpartition("\n")
         return f"{code}\n{GOES_ON}\n{fence}"
@@ -197,7 +198,7 @@ def _add_ellipsis(text: str) -> str:
 
 
 def _add_marker(text: str, marker: str) -> str:
-    codes = find_code(text)
+    codes = find_code_spans(text)
     if codes and codes[-1].is_open:
         text = f"{text}\n\n{codes[-1].fence}"
     if not marker:

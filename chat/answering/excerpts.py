@@ -62,7 +62,7 @@ def build_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -
         return Excerpt(unit.source, ((unit.start, unit.end),), table_head=unit.table_head)
     section = list(unit.section.blocks)
     first, last = 0, len(section) - 1
-    if _fits(unit.source, section):
+    if _fits_in_excerpt(unit.source, section):
         sections = _add_subsections(unit, LONGEST_PROSE if is_card else 0)
         if len(sections) > 1:
             return _build_section_excerpt(question, unit, sections)
@@ -74,7 +74,7 @@ def build_excerpt(question: str, unit: QuotableUnit, *, is_card: bool = False) -
         first, last = _grow_span(unit.source, section, first, last)
     spans = _clip_spans(unit.source, [(block.start, block.end) for block in section[first : last + 1]])
     is_cut = section[last].end > unit.source.block.end
-    return _add_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
+    return _build_excerpt_with_heading(question, unit, spans, goes_on=is_cut or last + 1 < len(section))
 
 
 def _measure_length(source: ContextSource, start: int, end: int) -> int:
@@ -82,7 +82,7 @@ def _measure_length(source: ContextSource, start: int, end: int) -> int:
     return end - start if "](" not in text else end - start - len(text) + len(strip_markup(text, all_links=True))
 
 
-def _fits(source: ContextSource, blocks: Sequence[Block]) -> bool:
+def _fits_in_excerpt(source: ContextSource, blocks: Sequence[Block]) -> bool:
     length = _measure_length(source, blocks[0].start, blocks[-1].end)
     return length <= (LONGEST_PROSE if len(blocks) > 1 or blocks[0].kind is BlockKind.PARAGRAPH else LONGEST_BLOCK)
 
@@ -113,7 +113,7 @@ def _build_section_excerpt(question: str, unit: QuotableUnit, sections: Sequence
     start, end = sections[0].blocks[0].start, sections[-1].end
     spans = _clip_spans(unit.source, [(start, end)])
     if sections[0] == unit.section:
-        return _add_heading(question, unit, spans, goes_on=end > unit.source.block.end)
+        return _build_excerpt_with_heading(question, unit, spans, goes_on=end > unit.source.block.end)
     return Excerpt(unit.source, spans, heading=sections[0].heading, goes_on=end > unit.source.block.end)
 
 
@@ -123,7 +123,7 @@ def _extend_to_announced_blocks(
     while first > 0 and _announces_next_block(source, section[first - 1]):
         first -= 1
     while last + 1 < len(section) and (
-        _announces_next_block(source, section[last]) or _introduces(section[last], section[last + 1])
+        _announces_next_block(source, section[last]) or _introduces_table(section[last], section[last + 1])
     ):
         last += 1
     return first, last
@@ -136,7 +136,7 @@ def _announces_next_block(source: ContextSource, block: Block) -> bool:
     return bool(_ANNOUNCEMENT.search(_SENTENCE_END.split(text)[-1]))
 
 
-def _introduces(block: Block, following: Block) -> bool:
+def _introduces_table(block: Block, following: Block) -> bool:
     is_short = block.kind is BlockKind.PARAGRAPH and block.end - block.start <= LONGEST_ANNOUNCEMENT
     return is_short and following.kind is BlockKind.TABLE
 
@@ -188,7 +188,9 @@ def _clip_spans(source: ContextSource, spans: Sequence[Span]) -> tuple[Span, ...
     return tuple((start, end) for start, end in inside if start < end)
 
 
-def _add_heading(question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool) -> Excerpt:
+def _build_excerpt_with_heading(
+    question: str, unit: QuotableUnit, spans: tuple[Span, ...], *, goes_on: bool
+) -> Excerpt:
     shown = set(find_stems(" ".join(read_text(unit.source, start, end) for start, end in spans)))
     heading = unit.section.heading
     begins = next((block for block in unit.section.blocks if block.start <= spans[0][0] < block.end), None)

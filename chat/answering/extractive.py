@@ -10,13 +10,13 @@ from chat.answering.excerpt_markdown import find_unit_in_markdown, render_excerp
 from chat.answering.excerpts import Excerpt
 from chat.answering.results import (
     MOST_ALTERNATIVES,
-    build_alternative,
+    build_alternative_passage,
     build_excerpts,
-    build_whole_passage,
-    count_alternatives,
+    build_whole_passage_of_excerpt,
+    count_alternatives_to_show,
 )
 from chat.answering.units import QuotableUnit, QuotableUnitKind
-from chat.exceptions import NoAnswer
+from chat.exceptions import NoAnswerFound
 from chat.types import AlternativePassage, ContextSource, VerifiedCitation
 from core.tracing import span
 from retrieval.text.block import BlockKind
@@ -42,21 +42,23 @@ class Quotation:
 def quote_documents(question: str, results: Sequence[ContextSource], evidence: Evidence) -> Quotation:
     """Return an answer that quotes the best passage, with other passages of a similar score.
 
-    Raises: NoAnswer if the documents probably do not answer the question.
+    Raises: NoAnswerFound if the documents probably do not answer the question.
     """
     if not evidence.is_answerable:
-        raise NoAnswer
+        raise NoAnswerFound
     found = build_excerpts(question, results, evidence, is_answered=True)
     first = next(found, None)
     if first is None:
-        raise NoAnswer
+        raise NoAnswerFound
     excerpt, unit = first
     text = render_excerpt(excerpt)
     alternatives: list[AlternativePassage] = []
     if "given" not in evidence.features:
-        whole = build_whole_passage(question, excerpt)
+        whole = build_whole_passage_of_excerpt(question, excerpt)
         alternatives += [whole] if whole is not None else []
-        alternatives += (build_alternative(*each) for each in islice(found, count_alternatives(results)))
+        alternatives += (
+            build_alternative_passage(*each) for each in islice(found, count_alternatives_to_show(results))
+        )
     return Quotation(
         text,
         tuple(_build_citations(text, excerpt, unit)),

@@ -20,7 +20,7 @@ _PATTERNS = {
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 
 
-def find_instruction(text: str) -> str:
+def find_injection_rule(text: str) -> str:
     """Return the name of the first rule that recognises an instruction to the site; empty if no rule does."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return next((rule for rule, patterns in _PATTERNS.items() if any(each.search(plain) for each in patterns)), "")

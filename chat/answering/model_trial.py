@@ -16,7 +16,7 @@ from django.utils import timezone
 from chat.answering import writers
 from chat.answering.checking.citations import find_markers
 from chat.answering.prompts import RULES, estimate_tokens, quote_result
-from chat.answering.tool_calls import ASK_TABLES, FUNCTION, FunctionCallCollector, Unanswerable
+from chat.answering.tool_calls import ASK_TABLES, FUNCTION, FunctionCallCollector, UnanswerableCall
 from chat.models import LanguageModel, ModelTrial
 from core.encryption import SecretUnreadable
 from core.exceptions import ModelFailed
@@ -61,14 +61,14 @@ def run_model_trial(model: LanguageModel) -> ModelTrialResult:
     """Run the model's trial now, and measure its speed. This takes as long as four short answers."""
     tried = ModelTrialResult()
     try:
-        async_to_sync(_measure_answering)(_build_client(model), tried)
+        async_to_sync(_measure_trial_answer)(_build_client(model), tried)
         tried.uses_functions = try_model(model)
     except ModelFailed as error:
         tried.error = str(error)
     return tried
 
 
-async def _measure_answering(client: CompletionClient, tried: ModelTrialResult) -> None:
+async def _measure_trial_answer(client: CompletionClient, tried: ModelTrialResult) -> None:
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
@@ -132,7 +132,7 @@ async def _can_call_functions(client: CompletionClient) -> bool:
     said, calls = await _complete(client, messages)
     try:
         questions = [call.read_question() for call in calls]
-    except Unanswerable:
+    except UnanswerableCall:
         return False
     if said or len(questions) != 1 or "pump" not in questions[0].lower():
         return False

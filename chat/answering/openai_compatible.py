@@ -16,8 +16,8 @@ from chat.answering.prompts import BYTES_PER_TOKEN, PROMPT_VERSION, compose_prom
 from chat.answering.sources import TablesOfQuestion
 from chat.answering.table_dialogue import FUNCTION_TOKENS, MOST_RESULT_TOKENS, RESULTS_SHARE, TableDialogue
 from chat.answering.tool_calls import ASK_TABLES, FunctionCallCollector
-from chat.exceptions import NoAnswer
-from chat.types import AnswerDraft, AnswerToken, TokenUsage, WithdrawnEvent
+from chat.exceptions import NoAnswerFound
+from chat.types import AnswerDraft, AnswerToken, TokensWithdrawnEvent, TokenUsage
 from core import deadline
 from core.breaker import Breaker
 from core.exceptions import ModelFailed
@@ -83,11 +83,11 @@ class OpenAICompatibleGenerator:
 
     async def compose(
         self, draft: AnswerDraft, history: Sequence[Turn], tables: TablesOfQuestion | None = None
-    ) -> AsyncGenerator[AnswerToken | WithdrawnEvent, None]:
-        """Yield the answer in pieces. A ``WithdrawnEvent`` means that all pieces before it must be removed.
+    ) -> AsyncGenerator[AnswerToken | TokensWithdrawnEvent, None]:
+        """Yield the answer in pieces. A ``TokensWithdrawnEvent`` means that all pieces before it must be removed.
 
         ``history`` is ordered oldest first. The usage, the function calls and the model's text are stored in ``draft``.
-        Raises: NoAnswer, ModelFailed, AnswerWithheld.
+        Raises: NoAnswerFound, ModelFailed, AnswerWithheld.
         """
         limits, sources = self._limits, draft.sources
         if "tools" in self._client.known.refused:
@@ -106,20 +106,20 @@ class OpenAICompatibleGenerator:
         )
         draft.prompt_version, draft.left_out = PROMPT_VERSION, prompt.left_out
         draft.usage = self._build_usage(prompt.tokens, 0, estimated=True)
-        output = AnswerStream(prompt, draft.question, sources, history, _encode)
+        output = AnswerStream(prompt, draft.question, sources, history, _encode_texts)
         known = [source.block.content for source in sources]
         messages: list[Mapping[str, object]] = [*prompt.messages]
         ends_at = self._compute_deadline()
         dialogue = None
         if tables is not None:
             dialogue = TableDialogue(tables, output, draft, room_tokens=room_tokens, ends_at=ends_at)
-        async with aclosing(self._run_rounds(messages, dialogue, known, draft, ends_at)) as pieces:
+        async with aclosing(self._stream_replies(messages, dialogue, known, draft, ends_at)) as pieces:
             async for piece in pieces:
                 if piece is None:
-                    output = AnswerStream(prompt, draft.question, draft.sources, history, _encode)
+                    output = AnswerStream(prompt, draft.question, draft.sources, history, _encode_texts)
                     if dialogue is not None:
                         dialogue.output = output
-                    yield WithdrawnEvent()
+                    yield TokensWithdrawnEvent()
                 elif shown := output.feed(piece):
                     yield _build_token(output, shown)
                 if output.is_looping:
@@ -135,12 +135,12 @@ class OpenAICompatibleGenerator:
                 "The reply of %s had parts that are no answer, such as a thought; they are left out.", self.name
             )
         if output.has_no_answer:
-            raise NoAnswer
+            raise NoAnswerFound
         if not output.written:
             what = "only a call or a thought" if draft.has_machinery else "nothing"
             raise ModelFailed(f"The model said {what} in place of an answer.")
 
-    async def _run_rounds(
+    async def _stream_replies(
         self,
         messages: list[Mapping[str, object]],
         dialogue: TableDialogue | None,
@@ -153,7 +153,7 @@ class OpenAICompatibleGenerator:
         said, spent = "", _NOTHING
         while True:
             gap = "\n\n" if said else ""
-            async with aclosing(self._run_round(messages, known, draft, ends_at, spent, calls)) as pieces:
+            async with aclosing(self._stream_reply(messages, known, draft, ends_at, spent, calls)) as pieces:
                 async for piece in pieces:
                     said = "" if piece is None else said + piece
                     yield piece if piece is None else gap + piece
@@ -167,7 +167,7 @@ class OpenAICompatibleGenerator:
         left = deadline.seconds_left(math.inf)
         return time.monotonic() + min(self._limits.total_seconds, left - min(KEPT_SHARE * left, MOST_KEPT_SECONDS))
 
-    async def _run_round(
+    async def _stream_reply(
         self,
         messages: list[Mapping[str, object]],
         known: Sequence[str],
@@ -255,5 +255,5 @@ def _ends_within_sentence(text: str) -> bool:
     return end.isalnum() or (end != "" and end in ",;(-–/&")
 
 
-def _encode(texts: Sequence[str]) -> np.ndarray:
+def _encode_texts(texts: Sequence[str]) -> np.ndarray:
     return np.asarray(embedder_choice.get_embedder().embed_documents(texts))

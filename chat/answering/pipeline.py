@@ -10,20 +10,20 @@ from django.utils.translation import gettext as _
 
 from chat.answering import writers
 from chat.answering.approved_answers import find_approved_answer, split_text
-from chat.answering.checking.citations import Marker
+from chat.answering.checking.citations import CitationMarker
 from chat.answering.checking.verification import verify_citations
 from chat.answering.evidence import Evidence, estimate_evidence, find_unknown_names
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.extractive import quote_documents
 from chat.answering.greetings import answer_greeting
-from chat.answering.injection import RULE_NAMES, find_instruction
+from chat.answering.injection import RULE_NAMES, find_injection_rule
 from chat.answering.model_trial import can_call_functions
 from chat.answering.notices import describe_fallback, find_doubts_of_answer
 from chat.answering.openai_compatible import OpenAICompatibleGenerator
 from chat.answering.quotation_places import locate_quotations
 from chat.answering.refusal import build_refusal
-from chat.answering.sources import find_rows_named_in_question, find_sources, find_tables, render_computed
-from chat.exceptions import AnswerWithheld, NoAnswer
+from chat.answering.sources import find_rows_named_in_question, find_sources, find_tables, render_computed_text
+from chat.exceptions import AnswerWithheld, NoAnswerFound
 from chat.metrics import INSTRUCTIONS, MODEL_FAILURES, MODEL_WITHHELD
 from chat.models.instructions import list_instructions
 from chat.types import (
@@ -34,8 +34,8 @@ from chat.types import (
     AnswerToken,
     CompletedEvent,
     FailedEvent,
+    TokensWithdrawnEvent,
     VerificationResult,
-    WithdrawnEvent,
 )
 from core.exceptions import ModelFailed
 from core.metrics import start_at_zero
@@ -89,7 +89,7 @@ async def answer_question(
 
     def search_sources() -> _SearchOutcome:
         # An instruction that was refused earlier must not reach the model as part of the conversation.
-        turns = [turn for turn in history if not find_instruction(turn.question)]
+        turns = [turn for turn in history if not find_injection_rule(turn.question)]
         draft = find_sources(question, filters, method, turns, subject, profile, tried)
         evidence = _estimate_confidence(draft, is_follow_up=bool(turns))
         return _SearchOutcome(draft, evidence, _choose_generator(draft, model, without_model, instructions), turns)
@@ -112,8 +112,8 @@ async def answer_question(
                 async for event in _ask_model(generator, draft, filters, found.history):
                     yield event
                 return
-            except (ModelFailed, NoAnswer) as error:
-                if isinstance(error, NoAnswer) and not evidence.is_answerable:
+            except (ModelFailed, NoAnswerFound) as error:
+                if isinstance(error, NoAnswerFound) and not evidence.is_answerable:
                     raise
                 _note_failure(draft, error)
         sources = draft.sources
@@ -123,7 +123,7 @@ async def answer_question(
         if generator is None:
             yield AnswerToken(completed.text)
         yield completed
-    except NoAnswer:
+    except NoAnswerFound:
         yield await in_thread(build_refusal, draft, evidence, filters)
 
 
@@ -134,7 +134,7 @@ def _answer_without_search(
 
     Only approved answers have a draft. For instructions and greetings, the draft is None.
     """
-    if rule := find_instruction(question):
+    if rule := find_injection_rule(question):
         INSTRUCTIONS.labels(rule=rule).inc()
         logger.warning("A question that reads like an instruction to the site (%s) was not answered.", rule)
         text = _("This reads like an instruction to the site rather than a question. Ask about the documents.")
@@ -225,9 +225,9 @@ async def _ask_model(
     if tables is not None and not await in_thread(can_call_functions, generator.name):
         tables = None
     text = ""
-    markers: list[Marker] = []
+    markers: list[CitationMarker] = []
     async for token in generator.compose(draft, history, tables):
-        if isinstance(token, WithdrawnEvent):
+        if isinstance(token, TokensWithdrawnEvent):
             text, markers = "", []
             yield token
             yield draft
@@ -243,12 +243,12 @@ async def _ask_model(
     yield await in_thread(_complete_answer, draft, text, verified)
 
 
-def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
+def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswerFound) -> None:
     if isinstance(error, AnswerWithheld):
         MODEL_WITHHELD.labels(reason=error.reason).inc()
         draft.withheld = error.reason
     MODEL_FAILURES.inc()
-    gave_up = isinstance(error, NoAnswer)
+    gave_up = isinstance(error, NoAnswerFound)
     reason = "it found no answer in them" if gave_up else error
     logger.warning("%s failed, the documents are quoted instead: %s", draft.generator, reason)
     draft.generator = EXTRACTIVE
@@ -261,7 +261,7 @@ def _note_failure(draft: AnswerDraft, error: ModelFailed | NoAnswer) -> None:
 
 
 def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> CompletedEvent:
-    """Return the answer that quotes a document, or that was computed over a table. Raises: NoAnswer.
+    """Return the answer that quotes a document, or that was computed over a table. Raises: NoAnswerFound.
 
     Table rows that fit the question may become the draft's sources.
     """
@@ -275,7 +275,7 @@ def _answer_with_quotation(draft: AnswerDraft, evidence: Evidence) -> CompletedE
                 draft, quotation.text.strip(), VerificationResult(quotation.citations), quotation.alternatives
             )
         draft.computed, draft.sources = rows
-    text = render_computed(draft.computed, draft.sources, detect_language(draft.question)).strip()
+    text = render_computed_text(draft.computed, draft.sources, detect_language(draft.question)).strip()
     # Only the citations are checked, because comparing words cannot show whether a computed value is right.
     return _complete_answer(draft, text, VerificationResult(verify_citations(text, draft.sources).citations))
 

@@ -93,7 +93,7 @@ def compose_prompt(
         language += ", unless the curators ask for another language"
     asked = f"Today is {today.isoformat()}. Answer in {language}.\nQuestion: {question}"
     told = {"role": "system", "content": system}
-    before = _find_dialogue(told, sources, history, budget_tokens)
+    before = _find_continued_dialogue(told, sources, history, budget_tokens)
     known = {source.marker for source in sources if _is_quoted(source, before)}
     behind = [*filter(None, ["" if before else _quote_conversation(history), _describe_tables(tables)]), asked]
     budget_tokens = int(budget_tokens * CONTINUED_SHARE) if before else budget_tokens - estimate_tokens(system)
@@ -113,7 +113,7 @@ def compose_prompt(
     )
 
 
-def _find_dialogue(
+def _find_continued_dialogue(
     system: Mapping[str, str], sources: Sequence[ContextSource], history: Sequence[Turn], budget_tokens: int
 ) -> tuple[Mapping[str, str], ...]:
     dialogue = history[-1].dialogue if history else ()
@@ -160,7 +160,7 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
                 end = start + (end - start) * 9 // 10
                 text = _quote_source(source, start, end)
             longest = max(len(text.encode()), int(room_bytes * FIRST_SHARE))
-            start, end, text = _extend_span(source, start, end, text, longest, step_up=3)
+            start, end, text = _extend_quotation(source, start, end, text, longest, step_up=3)
         elif len(text.encode()) > left:
             continue
         spans[source.marker], quotations[source.marker] = (start, end), text
@@ -168,13 +168,15 @@ def _quote_sources(sources: Sequence[ContextSource], room_bytes: int) -> dict[in
     for source in ranked:
         if source.marker in quotations:
             before = quotations[source.marker]
-            _, _, text = _extend_span(source, *spans[source.marker], before, left + len(before.encode()), step_up=0)
+            _, _, text = _extend_quotation(
+                source, *spans[source.marker], before, left + len(before.encode()), step_up=0
+            )
             quotations[source.marker] = text
             left -= len(text.encode()) - len(before.encode())
     return quotations
 
 
-def _extend_span(
+def _extend_quotation(
     source: ContextSource, start: int, end: int, text: str, longest_bytes: int, *, step_up: int
 ) -> tuple[int, int, str]:
     """Extend a quotation by whole lines, up to ``longest_bytes``, and return its start, end and text.

@@ -37,14 +37,14 @@ def locate_quotations(quotations: Iterable[Quoted]) -> tuple[Quoted, ...]:
         return found
     outlines = {pk: (pages, sections) for pk, pages, sections in rows}
     return tuple(
-        replace(each, passage=_move_to_place(each, *outlines[each.passage.document_id]))
+        replace(each, passage=_locate_quotation(each, *outlines[each.passage.document_id]))
         if each.passage.document_id in outlines
         else each
         for each in found
     )
 
 
-def _move_to_place(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
+def _locate_quotation(quotation: Quoted, pages: list[list[int]], sections: list[tuple[int, int, str]]) -> Passage:
     passage, start = quotation.passage, quotation.start
     index = max(0, bisect_right(pages, start, key=lambda page: page[1]) - 1)
     return replace(

@@ -46,7 +46,7 @@ class FoundQuote:
     has_same_words: bool = False
 
 
-def find_current_quotes(quoted: Sequence[RowWithQuote]) -> list[FoundQuote]:
+def find_quotes_in_current_texts(quoted: Sequence[RowWithQuote]) -> list[FoundQuote]:
     """Return for each quote whether the current text of its document contains it. This takes at most one query."""
     found = [FoundQuote()] * len(quoted)
     if not quoted:

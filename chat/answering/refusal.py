@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import Excerpt
 from chat.answering.quotation_places import locate_quotations
-from chat.answering.results import MOST_ALTERNATIVES, build_alternative, build_excerpts
+from chat.answering.results import MOST_ALTERNATIVES, build_alternative_passage, build_excerpts
 from chat.answering.units import QuotableUnit
 from chat.types import (
     AnswerDraft,
@@ -59,6 +59,6 @@ def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters
         generator=draft.generator,
         notice=" ".join(draft.notices),
         usage=draft.usage,
-        alternatives=locate_quotations(build_alternative(*each) for each in found[:MOST_ALTERNATIVES]),
+        alternatives=locate_quotations(build_alternative_passage(*each) for each in found[:MOST_ALTERNATIVES]),
         choices=tuple(QuestionChoice(other, other) for other in meant),
     )

@@ -4,8 +4,8 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from chat.answering.checking.words import find_stem_set
-from chat.answering.evidence import Evidence, find_nearest, find_nearest_unit, list_units_of_best_chunk
+from chat.answering.checking.words import find_stems_of_texts
+from chat.answering.evidence import Evidence, find_nearest, find_nearest_quotable_unit, list_units_of_best_chunk
 from chat.answering.excerpt_markdown import render_excerpt
 from chat.answering.excerpts import Excerpt, build_excerpt
 from chat.answering.units import QuotableUnit, find_sections
@@ -26,7 +26,7 @@ SHOWN_SHARE = 0.6
 _WORD = re.compile(r"\w+")
 
 
-def count_alternatives(results: Sequence[ContextSource]) -> int:
+def count_alternatives_to_show(results: Sequence[ContextSource]) -> int:
     """Return the number of passages to show in addition to the best one."""
     scores = sorted((result.block.score for result in results), reverse=True)
     lead = scores[0] - scores[1] if len(scores) > 1 else SURE
@@ -38,10 +38,10 @@ def rank_results(question: str, results: Sequence[ContextSource], evidence: Evid
 
     Results with the question as a heading come first, then results with evidence. Score, then marker, break ties.
     """
-    asked = find_stem_set(question)
+    asked = find_stems_of_texts(question)
 
     def order(result: ContextSource) -> tuple[bool, bool, bool, float, int]:
-        is_named = bool(asked) and asked in map(find_stem_set, _find_headings(result))
+        is_named = bool(asked) and asked in map(find_stems_of_texts, _find_headings(result))
         is_alone, is_near = result.marker in evidence.alone, result.marker in evidence.near
         return not is_named, not is_alone, not is_near, -result.block.score, result.marker
 
@@ -64,7 +64,7 @@ def build_excerpts(
     told: list[str] = []
     for result in rank_results(question, results, evidence):
         # Vectors of sentences take as long as the search, so only the first result gets them.
-        unit = find_nearest_unit(question, result, by_meaning=not shown)
+        unit = find_nearest_quotable_unit(question, result, by_meaning=not shown)
         if unit is None or any(each.shows(unit) for each in shown):
             continue
         excerpt = build_excerpt(question, unit, is_card=bool(shown) or not is_answered)
@@ -76,7 +76,7 @@ def build_excerpts(
         yield excerpt, unit
 
 
-def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage | None:
+def build_whole_passage_of_excerpt(question: str, excerpt: Excerpt) -> AlternativePassage | None:
     """Return the whole passage if the excerpt shows less than SHOWN_SHARE of it; otherwise None."""
     best = excerpt.source.block.best
     shown = sum(max(0, min(end, best.end) - max(start, best.start)) for start, end in excerpt.spans)
@@ -84,19 +84,21 @@ def build_whole_passage(question: str, excerpt: Excerpt) -> AlternativePassage |
         return None
     hidden = [unit for unit in list_units_of_best_chunk(excerpt.source) if not excerpt.shows(unit)]
     unit = find_nearest(question, hidden, by_meaning=False)
-    return None if unit is None else build_alternative(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
+    return None if unit is None else build_alternative_passage(Excerpt(excerpt.source, ((best.start, best.end),)), unit)
 
 
 @functools.lru_cache(maxsize=256)
 def find_snippet(question: str, text: str) -> str:
     """Return the sentence of ``text`` with the most words of the question; of equals, the first."""
-    asked = find_stem_set(question)
+    asked = find_stems_of_texts(question)
     spans = [(start, end) for start, end, _break in split_sentences(text, 0, len(text))]
     sentences = (text[start:end] for start, end in spans)
-    return max(sentences, key=lambda each: len(asked & find_stem_set(strip_markup(each, all_links=True))), default="")
+    return max(
+        sentences, key=lambda each: len(asked & find_stems_of_texts(strip_markup(each, all_links=True))), default=""
+    )
 
 
-def build_alternative(excerpt: Excerpt, unit: QuotableUnit) -> AlternativePassage:
+def build_alternative_passage(excerpt: Excerpt, unit: QuotableUnit) -> AlternativePassage:
     block = excerpt.source.block
     text = render_excerpt(excerpt, is_cited=False)
     return AlternativePassage(block.passage_at(unit.start), text, unit.text, unit.start, unit.end, block.score)

@@ -64,7 +64,7 @@ def find_row_sources(result: TableResult, sources: Sequence[ContextSource]) -> t
     return tuple({source.marker: source for source in found if source is not None}.values())
 
 
-def render_computed(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
+def render_computed_text(result: TableResult, sources: Sequence[ContextSource], language: str) -> str:
     def get_marker(row: ResultRow) -> str:
         source = _find_source(row, result, sources)
         return f"[{source.marker}]" if source is not None else ""
@@ -117,7 +117,7 @@ class TablesOfQuestion:
         except DatabaseError as error:
             logger.warning("No table was computed for the language model: %s", error)
             raise TablesUnavailable("The tables cannot be asked now: answer without them.") from error
-        text = f"{escape_markers(result.caption)}\n{render_computed(result, self.sources, self._language)}"
+        text = f"{escape_markers(result.caption)}\n{render_computed_text(result, self.sources, self._language)}"
         return TableReply(text, find_row_sources(result, self.sources), result.document_id)
 
 

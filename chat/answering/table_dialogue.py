@@ -7,7 +7,7 @@ import time
 from chat.answering.checking.answer_stream import AnswerStream
 from chat.answering.prompts import estimate_tokens, quote_result
 from chat.answering.sources import TablesOfQuestion
-from chat.answering.tool_calls import ASK_TABLES, Call, DialogueMessage, FunctionCallCollector, Unanswerable
+from chat.answering.tool_calls import ASK_TABLES, Call, DialogueMessage, FunctionCallCollector, UnanswerableCall
 from chat.exceptions import TablesUnavailable
 from chat.types import AnswerDraft, TracedCall
 from core.exceptions import ModelFailed
@@ -39,21 +39,21 @@ class TableDialogue:
         sent = [call.to_openai_format() for call in calls]
         messages: list[DialogueMessage] = [{"role": "assistant", "content": said, "tool_calls": sent}]
         for call in calls:
-            told = await self._run(call)
+            told = await self._run_function_call(call)
             self._room_tokens -= estimate_tokens(told)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
         return messages
 
-    async def _run(self, call: Call) -> str:
+    async def _run_function_call(self, call: Call) -> str:
         try:
             question = call.read_question()
             if self._room_tokens < FEWEST_RESULT_TOKENS:
-                raise Unanswerable("There is no room for further results: answer from what is known.")
+                raise UnanswerableCall("There is no room for further results: answer from what is known.")
             async with asyncio.timeout(max(0.0, self.ends_at - time.monotonic())):
                 found = await self._tables.compute_answer(question)
             if found is None:
-                raise Unanswerable("No table answers this with confidence: nothing was computed.")
-        except (Unanswerable, TablesUnavailable) as error:
+                raise UnanswerableCall("No table answers this with confidence: nothing was computed.")
+        except (UnanswerableCall, TablesUnavailable) as error:
             self._draft.calls.append(TracedCall(call.arguments, str(error)))
             return str(error)
         except TimeoutError as error:

@@ -65,7 +65,7 @@ class DialogueMessage(TypedDict):
     tool_call_id: NotRequired[str]
 
 
-class Unanswerable(Exception):
+class UnanswerableCall(Exception):
     """An error: the model's call cannot be run. The model reads the message."""
 
 
@@ -76,16 +76,16 @@ class Call:
     arguments: str = ""
 
     def read_question(self) -> str:
-        """Return the question that the model wrote into the call's arguments. Raises: Unanswerable."""
+        """Return the question that the model wrote into the call's arguments. Raises: UnanswerableCall."""
         if self.name != FUNCTION:
-            raise Unanswerable(f"There is no such function. The only one is {FUNCTION}.")
+            raise UnanswerableCall(f"There is no such function. The only one is {FUNCTION}.")
         if len(self.arguments) > LONGEST_ARGUMENTS:
-            raise Unanswerable(f"The arguments are too long: a question has at most {LONGEST_QUESTION} characters.")
+            raise UnanswerableCall(f"The arguments are too long: a question has at most {LONGEST_QUESTION} characters.")
         question = (_parse_object(self.arguments) or {}).get("question")
         if not isinstance(question, str) or not question.strip():
-            raise Unanswerable('The arguments must be a JSON object with a text as "question".')
+            raise UnanswerableCall('The arguments must be a JSON object with a text as "question".')
         if len(question) > LONGEST_QUESTION:
-            raise Unanswerable(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
+            raise UnanswerableCall(f"The question is too long: it has at most {LONGEST_QUESTION} characters.")
         return " ".join(question.split())
 
     def to_openai_format(self) -> ToolCallPayload:

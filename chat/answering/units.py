@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from chat.answering.checking.citations import find_code
+from chat.answering.checking.citations import find_code_spans
 from retrieval.text.block import Block, BlockKind
 from retrieval.text.block_items import find_table_header, read_cells, split_items
 from retrieval.text.blocks import find_blocks
@@ -82,7 +82,7 @@ def list_blocks(source: ContextSource) -> tuple[Block, ...]:
         return context.blocks
     known = {" ".join(heading.split()).casefold() for passage in context.passages for heading in passage.heading_path}
     known.add(" ".join(context.best.document_title.split()).casefold())
-    codes = [code for code in find_code(context.content) if code.fence]
+    codes = [code for code in find_code_spans(context.content) if code.fence]
     headings = [
         (match.start(), strip_title(match.group()))
         for match in _LINE.finditer(context.content)
@@ -94,11 +94,11 @@ def list_blocks(source: ContextSource) -> tuple[Block, ...]:
 
 def find_quotable_units(sources: Sequence[ContextSource]) -> list[QuotableUnit]:
     """Return the sentences, list items, table rows and code of the sources, in the order of the text."""
-    return [unit for source in sources for unit in _cut_source(source)]
+    return [unit for source in sources for unit in _cut_source_into_units(source)]
 
 
 @functools.lru_cache(maxsize=128)
-def _cut_source(source: ContextSource) -> tuple[QuotableUnit, ...]:
+def _cut_source_into_units(source: ContextSource) -> tuple[QuotableUnit, ...]:
     units = []
     content, offset = source.block.content, source.block.start
     for section in find_sections(source):
@@ -159,7 +159,7 @@ def _split_block_into_units(content: str, block: Block) -> Iterator[tuple[int, i
             yield start, end, QuotableUnitKind.SENTENCE, ""
     else:
         kind = QuotableUnitKind.ITEM if block.kind in (BlockKind.LIST, BlockKind.STEPS) else QuotableUnitKind.ROW
-        head = find_table_head(content, block)
+        head = build_markdown_table_head(content, block)
         for start, end in split_items(content, block):
             yield start, end, kind, head
 
@@ -170,15 +170,15 @@ def _find_question(content: str, block: Block) -> str:
     return strip_title(content[max(0, block.lead_in[0]) : max(0, block.lead_in[1])].lstrip("# "))
 
 
-def find_table_head(content: str, block: Block) -> str:
+def build_markdown_table_head(content: str, block: Block) -> str:
     """Return the head of the block's table as Markdown; empty if ``content`` does not contain the head."""
     header = find_table_header(content, block)
     head = content[header[0] : header[1]] if header else ""
     is_whole = head.lstrip().startswith("<table")
-    return convert_row(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head
+    return convert_html_row_to_markdown(head, is_head=is_whole) if is_whole or _HTML_ROW.match(head.lstrip()) else head
 
 
-def convert_row(row: str, *, is_head: bool) -> str:
+def convert_html_row_to_markdown(row: str, *, is_head: bool) -> str:
     """Return an HTML table row as a Markdown row; if ``is_head``, with the line |---| below it."""
     cells = read_cells(row)
     line = f"| {' | '.join(cells)} |"

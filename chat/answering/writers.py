@@ -55,7 +55,7 @@ def choose_writer(user: AnyUser | None, wanted: str = "") -> str:
     return wanted or next(iter(models), EXTRACTIVE)
 
 
-def get_default_writer() -> str:
+def get_default_writer_name() -> str:
     return choose_writer(None)
 
 
@@ -65,7 +65,7 @@ def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
     The result is None for EXTRACTIVE, because the site then quotes documents. Raises: ModelFailed if the model was
     removed or its key cannot be decrypted; ImproperlyConfigured.
     """
-    name = name or get_default_writer()
+    name = name or get_default_writer_name()
     if name == EXTRACTIVE:
         return None
     row = list_language_models().get(name)

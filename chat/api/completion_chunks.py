@@ -5,7 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
-from chat.answering.checking.citations import MARKER, Marker, find_markers
+from chat.answering.checking.citations import MARKER, CitationMarker, find_markers
 from chat.api.completion_responses import ChatCompletion, _choose_finish_reason, renumber_citations, renumber_text
 from chat.api.event_streams import release_connection
 from chat.api.openai_errors import describe_error
@@ -47,7 +47,7 @@ async def stream_chunks(
                     yield _encode_chunk(completion.build_chunk({}, {**beside, **found}))
                 case "token":
                     before, written = len(written), written + event.payload["text"]
-                    placed = [Marker(*each.values()) for each in event.payload.get("markers") or ()]
+                    placed = [CitationMarker(*each.values()) for each in event.payload.get("markers") or ()]
                     if "markers" not in event.payload:
                         placed = [each.shift_by(-before) for each in find_markers(written) if each.start >= before]
                     text, _ = renumber_text(event.payload["text"], placed, numbers)

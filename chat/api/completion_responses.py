@@ -7,12 +7,12 @@ from typing import Literal, cast
 
 from rest_framework import serializers
 
-from chat.answering.checking.citations import Marker, find_markers
+from chat.answering.checking.citations import CitationMarker, find_markers
 from chat.api.openai_types import (
     Annotation,
     AskResponseFields,
     ChunkBody,
-    CitedPart,
+    CitationFields,
     CompletionBody,
     CompletionChoice,
     CompletionEnvelope,
@@ -26,7 +26,7 @@ from chat.pages.answer_text import render_whole_text
 from chat.payload_types import (
     AnswerPayload,
     CitationPayload,
-    CompletedPayload,
+    CompletedEventPayload,
     SourcePayload,
     StatementPayload,
     UsagePayload,
@@ -69,7 +69,7 @@ class ChatCompletion:
     ignored: Sequence[str] = ()
     lists_sources: bool = False
 
-    def build_completion(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
+    def build_completion(self, answer: CompletedEventPayload, sources: Sequence[SourcePayload]) -> CompletionBody:
         answer, sources = renumber_citations(answer, sources, {})
         message: MessageBody = {
             "role": "assistant",
@@ -90,7 +90,7 @@ class ChatCompletion:
             **self.build_extra_fields(answer, sources),
         }
 
-    def build_content(self, answer: CompletedPayload) -> str:
+    def build_content(self, answer: CompletedEventPayload) -> str:
         """Return the answer and its notice as one text, with a list of the sources if ``lists_sources``."""
         cited = (
             [each["url_citation"] for each in self.build_citations(answer)["annotations"]] if self.lists_sources else []
@@ -99,16 +99,16 @@ class ChatCompletion:
         return "\n\n".join(filter(None, (render_whole_text(answer), answer["notice"], sources)))
 
     def build_chunk(
-        self, delta: DeltaBody, beside: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
+        self, delta: DeltaBody, extra_fields: Mapping[str, object] = _NOTHING, finish_reason: Ending | None = None
     ) -> dict[str, object]:
-        """Return a chunk with a piece of the answer. ``beside`` are extra fields that the protocol does not have."""
+        """Return a chunk with a piece of the answer. ``extra_fields`` are fields that the protocol does not have."""
         chunk: ChunkBody = {
             **self._build_envelope("chat.completion.chunk"),
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}],
         }
-        return {**chunk, **beside}
+        return {**chunk, **extra_fields}
 
-    def build_usage(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
+    def build_usage(self, answer: CompletedEventPayload, sources: Sequence[SourcePayload]) -> CompletionUsage:
         """Return the number of tokens, estimated from the texts if no model wrote the answer."""
         counted: UsagePayload = answer["usage"] or {
             "prompt_tokens": _estimate_tokens([self.question, *(source["content"] for source in sources)]),
@@ -126,7 +126,7 @@ class ChatCompletion:
     def _build_envelope(self, kind: str) -> CompletionEnvelope:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def build_extra_fields(self, answer: CompletedPayload, sources: Sequence[SourcePayload]) -> AskResponseFields:
+    def build_extra_fields(self, answer: CompletedEventPayload, sources: Sequence[SourcePayload]) -> AskResponseFields:
         """Return the fields of the endpoint `ask`, renamed if their name has another meaning for OpenAI's clients."""
         known = {name: value for name, value in answer.items() if name not in ("usage", "choices")}
         return {
@@ -136,7 +136,7 @@ class ChatCompletion:
             "ignored": list(self.ignored),
         }
 
-    def build_citations(self, answer: CompletedPayload) -> CitedPart:
+    def build_citations(self, answer: CompletedEventPayload) -> CitationFields:
         """Return the citations, and the same citations as annotations, OpenAI's form for web searches.
 
         The n-th annotation belongs to marker [n].
@@ -157,7 +157,7 @@ class ChatCompletion:
         return {"annotations": annotations, "citations": answer["citations"]}
 
 
-def _choose_finish_reason(answer: CompletedPayload) -> Ending:
+def _choose_finish_reason(answer: CompletedEventPayload) -> Ending:
     return "length" if answer["cut_off"] else "stop"
 
 
@@ -165,7 +165,9 @@ def _estimate_tokens(texts: Iterable[str]) -> int:
     return sum(-(-len(text) // _CHARACTERS_PER_TOKEN) for text in texts)
 
 
-def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int]) -> tuple[str, list[tuple[int, int]]]:
+def renumber_text(
+    text: str, markers: Iterable[CitationMarker], numbers: dict[int, int]
+) -> tuple[str, list[tuple[int, int]]]:
     """Return the text with its ``markers`` renumbered by first appearance, from 1, and the shifts of offsets.
 
     A shift is a pair: an old offset, and the difference from there on. ``numbers`` maps old to new numbers; new markers
@@ -180,8 +182,8 @@ def renumber_text(text: str, markers: Iterable[Marker], numbers: dict[int, int])
 
 
 def renumber_citations(
-    answer: CompletedPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
-) -> tuple[CompletedPayload, list[SourcePayload]]:
+    answer: CompletedEventPayload, sources: Sequence[SourcePayload], numbers: dict[int, int]
+) -> tuple[CompletedEventPayload, list[SourcePayload]]:
     """Return the answer and its sources, numbered in the order in which the text cites them.
 
     ``numbers`` maps old to new numbers; earlier chunks of the stream have filled it, and this call extends it. The new
@@ -189,7 +191,7 @@ def renumber_citations(
     """
     places = sorted({(cited["marker_start"], cited["marker_end"], cited["marker"]) for cited in answer["citations"]})
     # A stopped answer has markers but no citations.
-    markers = [Marker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
+    markers = [CitationMarker(marker, *span) for *span, marker in places] or find_markers(answer["answer"])
     text, moved = renumber_text(answer["answer"], markers, numbers)
     for source in sources:
         numbers.setdefault(source["marker"], len(numbers) + 1)

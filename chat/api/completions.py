@@ -101,7 +101,7 @@ def _find_conversation(user: AnyUser, history: Sequence[Turn], collection: str) 
     last = history[-1]
     scope = {"collection__slug": collection} if collection else {"collection": None}
     answers = Answer.objects.filter(
-        conversation__in=Conversation.objects.of(user, "").filter(**scope), question=last.question
+        conversation__in=Conversation.objects.owned_by(user, "").filter(**scope), question=last.question
     ).exclude(text="")
     # The client's copy of the reply has other marker numbers, and may end with a list of sources.
     said = _remove_all_markers(last.answer)

@@ -25,7 +25,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
     session_key = request._request.session.session_key or "" if is_by_session else ""
     caller = identify_caller(request)
 
-    async def encoded() -> AsyncIterator[bytes]:
+    async def encode_events() -> AsyncIterator[bytes]:
         # These first bytes show to proxies and clients that the connection is open.
         yield sse.encode_comment("open")
         await release_connection()
@@ -36,7 +36,7 @@ def event_stream(answer: Answer, request: Request, after: str = "") -> Streaming
                 if event.name != "ping":
                     named.clear()
 
-    return sse.build_event_response(encoded())
+    return sse.build_event_response(encode_events())
 
 
 async def release_connection() -> None:

@@ -27,7 +27,7 @@ from rest_framework.request import Request
 from chat.api.endpoints import AskersView, begin_requested_answer, wait_for_answer
 from chat.api.openai_errors import BROKEN
 from chat.models import Answer
-from chat.payload_types import AlternativePayload, ApprovalPayload, CitationPayload
+from chat.payload_types import AlternativePassagePayload, ApprovalPayload, CitationPayload
 from chat.streaming import payloads
 from core.api.permissions import check_scopes
 from core.key_limits import KeyScope
@@ -89,7 +89,7 @@ class FetchReply(TypedDict):
     metadata: FetchedPart
 
 
-class AddressedCitation(CitationPayload):
+class CitationWithUrl(CitationPayload):
     """A citation with the address of its passage on this site."""
 
     url: str
@@ -98,9 +98,9 @@ class AddressedCitation(CitationPayload):
 class AskReply(TypedDict):
     answer: str
     refused: bool
-    citations: list[AddressedCitation]
+    citations: list[CitationWithUrl]
     state: str
-    alternatives: list[AlternativePayload]
+    alternatives: list[AlternativePassagePayload]
     notice: str
     approved: ApprovalPayload | None
     conversation: str
@@ -150,7 +150,7 @@ class McpView(AskersView):
             check_scopes(request, (tool.scope,))
 
     def post(self, request: Request) -> HttpResponse:
-        return async_to_sync(_respond)(self, request)
+        return async_to_sync(_respond_by_mcp)(self, request)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
         from mcp_types import CallToolResult, TextContent
@@ -174,7 +174,7 @@ class McpView(AskersView):
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
 
 
-async def _respond(view: McpView, request: Request) -> HttpResponse:
+async def _respond_by_mcp(view: McpView, request: Request) -> HttpResponse:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     body = json.dumps(request.data).encode()
@@ -246,7 +246,7 @@ def _build_server() -> Server[Any]:
     )
 
 
-def _search(request: Request, arguments: Mapping[str, object]) -> SearchReply:
+def _run_search_tool(request: Request, arguments: Mapping[str, object]) -> SearchReply:
     _asked, found = run_search_request(request, arguments)
     return {
         "results": [
@@ -262,7 +262,7 @@ def _search(request: Request, arguments: Mapping[str, object]) -> SearchReply:
     }
 
 
-def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
+def _run_fetch_tool(request: Request, arguments: Mapping[str, object]) -> FetchReply:
     given = str(arguments.get("id", ""))
     found = _ID.fullmatch(given)
     pk, start, end = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
@@ -289,12 +289,12 @@ def _fetch(request: Request, arguments: Mapping[str, object]) -> FetchReply:
     }
 
 
-def _ask(request: Request, arguments: Mapping[str, object]) -> AskReply:
+def _run_ask_tool(request: Request, arguments: Mapping[str, object]) -> AskReply:
     _asked, answer = begin_requested_answer(request, arguments)
     answer = wait_for_answer(answer, request.user)
     told = payloads.build_completed_payload(answer, answer.citations.all())
 
-    def build_citation_address(place: CitationPayload | AlternativePayload) -> str:
+    def build_citation_address(place: CitationPayload | AlternativePassagePayload) -> str:
         return _build_passage_address(request, place["document"]["id"], place["start"], place["end"])
 
     return {
@@ -318,7 +318,7 @@ def _build_passage_address(request: Request, document_id: int | None, start: int
 _COLLECTION = {**_TEXT, "description": "The short name of one collection; without it, all that may be read."}
 TOOLS: Mapping[str, Tool] = {
     "search": Tool(
-        _search,
+        _run_search_tool,
         KeyScope.SEARCH,
         "Search the documents",
         "Find the passages that match a question or words best. Use it to look around; use `ask` for an answer.",
@@ -333,7 +333,7 @@ TOOLS: Mapping[str, Tool] = {
         },
     ),
     "fetch": Tool(
-        _fetch,
+        _run_fetch_tool,
         KeyScope.SEARCH,
         "Read a document",
         f"Read a document whole, or of a long one {FETCHED_CHARACTERS} characters around the passage that was found.",
@@ -342,7 +342,7 @@ TOOLS: Mapping[str, Tool] = {
         {"id": _TEXT, "title": _TEXT, "text": _TEXT, "url": _TEXT, "metadata": {"type": "object"}},
     ),
     "ask": Tool(
-        _ask,
+        _run_ask_tool,
         KeyScope.ASK,
         "Ask the documents",
         "Answer a question from the documents. Each marker such as [1] is a citation with its quote and address. "

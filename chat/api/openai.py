@@ -110,7 +110,7 @@ class ModelView(OpenAIView):
 
 
 @extend_schema(exclude=True)
-class NotOfferedView(OpenAIView):
+class UnsupportedPathView(OpenAIView):
     """Refuses all paths of OpenAI's protocol that the site does not offer, with status 404."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from chat.payload_types import AnswerPayload, ChoicePayload, CitationPayload, SourcePayload
+from chat.payload_types import AnswerPayload, CitationPayload, QuestionChoicePayload, SourcePayload
 
 
 class ErrorFields(TypedDict):
@@ -61,14 +61,14 @@ class Annotation(TypedDict):
     url_citation: UrlCitation
 
 
-class CitedPart(TypedDict):
+class CitationFields(TypedDict):
     """The citations in a message or delta. ``citations`` is an addition to OpenAI's protocol."""
 
     annotations: list[Annotation]
     citations: list[CitationPayload]
 
 
-class MessageBody(CitedPart):
+class MessageBody(CitationFields):
     role: Literal["assistant"]
     content: str
     refusal: str | None
@@ -115,7 +115,7 @@ class CompletionEnvelope(TypedDict):
 class AskResponseFields(AnswerPayload):
     """The fields that the site's endpoint `ask` returns, under names that OpenAI's protocol does not use."""
 
-    question_choices: list[ChoicePayload]
+    question_choices: list[QuestionChoicePayload]
     passages: list[SourcePayload]
     ignored: list[str]
 

@@ -6,7 +6,7 @@ from rest_framework.routers import SimpleRouter
 from chat.api.completions import CompletionsView
 from chat.api.embeddings import EmbeddingsView
 from chat.api.endpoints import AnswerStreamView, AnswerView, AskView, ConversationViewSet, FeedbackView, StopAnswerView
-from chat.api.openai import ModelsView, ModelView, NotOfferedView
+from chat.api.openai import ModelsView, ModelView, UnsupportedPathView
 
 router = SimpleRouter(use_regex_path=False)
 router.register("conversations", ConversationViewSet, basename="conversation")
@@ -30,5 +30,5 @@ openai_urlpatterns = [
     # Some clients add a closing slash.
     *(path(f"{route}/", view.as_view(schema=None), name=name) for route, (view, name) in _OPENAI.items()),
     *(path(route, view.as_view(), name=name) for route, (view, name) in _OPENAI.items()),
-    path("<path:rest>", NotOfferedView.as_view(), name="not_offered"),
+    path("<path:rest>", UnsupportedPathView.as_view(), name="not_offered"),
 ]

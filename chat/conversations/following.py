@@ -39,7 +39,7 @@ def may_be_mailed(user: AnyUser) -> bool:
     return settings.MAIL_IS_SENT and is_active(user) and bool(getattr(user, "email", ""))
 
 
-def find_followed(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
+def find_followed_answer_ids(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID] | None:
     """Return the ids of the ``answers`` that the user follows; None if the site cannot send mail to the user."""
     if not user.is_authenticated or not may_be_mailed(user):
         return None
@@ -56,16 +56,16 @@ def may_follow_answer(user: AnyUser, answer: Answer) -> bool:
         return not rights.is_withheld(user, answer)
     if conversation.share_token is None or sharing.find_shared_conversation(conversation.share_token, user) is None:
         return False
-    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.find_withheld_when_shared(
+    return sharing.is_shared(conversation, answer) and answer.pk not in sharing.find_withheld_shared_answers(
         user, [answer]
     )
 
 
-def follow_answer(user: User, answer: Answer, address: str, told: Collection[str]) -> FollowedAnswer | None:
+def follow_answer(user: User, answer: Answer, address: str, seen_changes: Collection[str]) -> FollowedAnswer | None:
     """Let the user follow the answer. Return None if the user already follows as many answers as allowed.
 
-    ``told`` are the keys of the changes that the page already shows; no mail reports them. ``address`` is the page's
-    address.
+    ``seen_changes`` are the keys of the changes that the page already shows; no mail reports them. ``address`` is the
+    page's address.
     """
     if FollowedAnswer.objects.filter(user=user).count() >= MOST_FOLLOWED:
         return None
@@ -73,8 +73,8 @@ def follow_answer(user: User, answer: Answer, address: str, told: Collection[str
         known = {"address": address, "language": get_language() or settings.LANGUAGE_CODE}
         followed, is_new = FollowedAnswer.objects.get_or_create(user=user, answer=answer, defaults=known)
         if is_new:
-            # ``checked`` stays empty, so the next check reports all changes except those in ``told``.
-            followed.told = sorted(told)
+            # ``checked`` stays empty, so the next check reports all changes except the seen ones.
+            followed.told = sorted(seen_changes)
             followed.save(update_fields=["told"])
     return followed
 
@@ -88,7 +88,7 @@ def find_changed_answers() -> list[tuple[int, str]]:
     return [(pk, digest) for pk, digest in fetch_rows(_DIGEST)]
 
 
-def list_followed(user: User) -> list[tuple[FollowedAnswer, bool]]:
+def list_followed_answers(user: User) -> list[tuple[FollowedAnswer, bool]]:
     """Return the answers that the user follows, newest first, and whether the user may still read each.
 
     If the user may not read an answer, the page must hide the question as well.

@@ -59,7 +59,7 @@ def _find_cited_places(answer: Answer) -> tuple[tuple[int, ...], tuple[str, ...]
 
 def store_sources_behind(answer: Answer) -> None:
     """Store the ids of all collections and documents from which the answer's text may contain words."""
-    documents = rights.list_document_ids(answer.quoted_places)
+    documents = rights.list_document_ids(answer.shown_passages)
     collections = rights.find_collections(documents)
     if answer.choices:
         searched = rights.list_readable_collections(answer.asker)

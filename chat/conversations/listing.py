@@ -31,7 +31,7 @@ class ConversationListing:
     wanted: str = ""
 
 
-def list_newest(
+def list_newest_conversations(
     conversations: ConversationQuerySet, user: AnyUser, wanted: str = "", limit: int = PAGE
 ) -> ConversationListing:
     limit = min(max(limit, PAGE), MOST_SHOWN)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Answer, Conversation
 from chat.models.conversation import ConversationQuerySet
-from chat.payload_types import PlacePayload
+from chat.payload_types import DocumentPlacePayload
 from core.audit_signal import record_event
 from core.user_types import AnyUser
 from core.users import is_staff_with
@@ -90,7 +90,7 @@ def find_withheld_answers(user: AnyUser, answers: Iterable[Answer]) -> frozenset
     if not listed:
         return frozenset()
     rights = find_rights(user)
-    documents = {answer.pk: find_documents_behind(answer) for answer in listed}
+    documents = {answer.pk: find_used_document_ids(answer) for answer in listed}
     hidden = rights.find_hidden_documents(frozenset().union(*documents.values()))
     return frozenset(
         answer.pk
@@ -115,12 +115,12 @@ def hash_reader_rights(collections: Iterable[int], user: AnyUser) -> str:
     return hash_restrictions(behind, find_limiting_rights(behind, user))
 
 
-def list_document_ids(places: Iterable[PlacePayload]) -> frozenset[int]:
+def list_document_ids(places: Iterable[DocumentPlacePayload]) -> frozenset[int]:
     return frozenset(place["document"]["id"] for place in places)
 
 
-def find_documents_behind(answer: Answer) -> frozenset[int]:
-    return frozenset(answer.source_documents) | list_document_ids(answer.quoted_places)
+def find_used_document_ids(answer: Answer) -> frozenset[int]:
+    return frozenset(answer.source_documents) | list_document_ids(answer.shown_passages)
 
 
 def explain_answer_access(user: AnyUser, answer: Answer) -> AccessReason:
@@ -133,7 +133,7 @@ def explain_answer_access(user: AnyUser, answer: Answer) -> AccessReason:
             False, rule, _("A link that shares it is another way.") if answer.conversation.share_token else ""
         )
     is_seen = not is_withheld(user, answer)
-    for document in Document.objects.filter(pk__in=find_documents_behind(answer)).select_related("collection"):
+    for document in Document.objects.filter(pk__in=find_used_document_ids(answer)).select_related("collection"):
         found = explain_document_access(user, document)
         if not found.is_seen:
             return AccessReason(
@@ -169,7 +169,7 @@ def build_unreadable_condition(user: AnyUser, path: str = "") -> Q | None:
     return condition
 
 
-def filter_open_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
+def filter_readable_answers(user: AnyUser, answers: QuerySet[Answer]) -> QuerySet[Answer]:
     closed = build_unreadable_condition(user)
     return answers if closed is None else answers.exclude(closed)
 
@@ -198,7 +198,7 @@ def get_visitor(request: HttpRequest) -> str:
 
 
 def list_own_conversations(request: HttpRequest) -> ConversationQuerySet:
-    return Conversation.objects.of(request.user, str(request.session.get(VISITOR_KEY, "")))
+    return Conversation.objects.owned_by(request.user, str(request.session.get(VISITOR_KEY, "")))
 
 
 def list_unowned_conversations() -> ConversationQuerySet:
@@ -241,6 +241,6 @@ def find_readable_answer(request: HttpRequest, answer_id: uuid.UUID, *, of_nobod
     if of_nobody:
         answers = answers | list_unowned_answers()
     answer = get_object_or_404(answers.select_related("feedback", "repeats", "conversation"), pk=answer_id)
-    if answer.conversation.subject and not is_own(request, answer.conversation):
+    if answer.conversation.experiment_subject and not is_own(request, answer.conversation):
         record_event("conversation.viewed", answer.conversation)
     return answer

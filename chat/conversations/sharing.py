@@ -60,13 +60,13 @@ def is_shared(conversation: Conversation, answer: Answer) -> bool:
     return conversation.shared_at is not None and answer.created_at <= conversation.shared_at
 
 
-def find_withheld_when_shared(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
+def find_withheld_shared_answers(user: AnyUser, answers: Iterable[Answer]) -> frozenset[uuid.UUID]:
     """Return the ids of answers that use a document which is deleted or which the user may not read.
 
     Sources that the answer does not cite are checked too.
     """
     listed = list(answers)
-    behind = {answer.pk: rights.find_documents_behind(answer) for answer in listed}
+    behind = {answer.pk: rights.find_used_document_ids(answer) for answer in listed}
     found = Document.objects.readable_by(user).filter(pk__in=frozenset().union(*behind.values()))
     readable = set(found.values_list("pk", flat=True))
     closed = rights.find_withheld_answers(user, listed)

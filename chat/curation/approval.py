@@ -18,9 +18,13 @@ from retrieval.text.questions import normalize_question
 logger = logging.getLogger(__name__)
 
 
-def save_wordings(approved: ApprovedAnswer, others: Iterable[str]) -> None:
-    """Store the answer's question and ``others`` as the wordings to which the answer applies; delete all others."""
-    wanted = {normalize_question(text): " ".join(text.split()) for text in [*others, approved.question] if text.strip()}
+def save_wordings(approved: ApprovedAnswer, other_wordings: Iterable[str]) -> None:
+    """Store the question and ``other_wordings`` as the wordings to which the answer applies; delete all others."""
+    wanted = {
+        normalize_question(text): " ".join(text.split())
+        for text in [*other_wordings, approved.question]
+        if text.strip()
+    }
     with transaction.atomic():
         approved.questions.exclude(normalized__in=wanted).delete()
         known = set(approved.questions.values_list("normalized", flat=True))

@@ -12,7 +12,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answering.quoted_words import find_current_quotes
+from chat.answering.quoted_words import find_quotes_in_current_texts
 from chat.curation.approval import embed_wordings
 from chat.models import ApprovedAnswer, ApprovedQuestion, ApprovedSource, Feedback
 from core.job_queue import sweeping
@@ -22,10 +22,12 @@ from retrieval.text.questions import normalize_question
 logger = logging.getLogger(__name__)
 
 
-def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
+def find_curated_questions(questions: Iterable[str]) -> frozenset[str]:
     """Return the questions, normalized, that curators have settled: with an approved answer or an assigned passage."""
     asked = {normalize_question(question) for question in questions}
-    given = ApprovedQuestion.objects.filter(approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.in_force()))
+    given = ApprovedQuestion.objects.filter(
+        approved__in=ApprovedAnswer.objects.filter(ApprovedAnswer.build_in_force_condition())
+    )
     found = set(given.filter(normalized__in=asked).values_list("normalized", flat=True))
     edited = Chunk.objects.filter(questions_edited=True).exclude(canonical_questions=[]).order_by()
     for wordings in edited.values_list("canonical_questions", flat=True):
@@ -36,7 +38,7 @@ def find_settled_questions(questions: Iterable[str]) -> frozenset[str]:
 @receiver(post_save, sender=Feedback, dispatch_uid="chat.flag_unhelpful")
 def _flag_unhelpful_answer(instance: Feedback, **_options: Any) -> None:
     if not instance.helpful and instance.answer.approved is not None:
-        instance.answer.approved.raise_flag(ApprovedAnswer.Flag.UNHELPFUL)
+        instance.answer.approved.flag_for_review(ApprovedAnswer.Flag.UNHELPFUL)
 
 
 @receiver(sweeping, dispatch_uid="chat.look_after_approved")
@@ -52,12 +54,12 @@ def flag_outdated_answers() -> None:
         flag__in=ApprovedAnswer.WITHHELD_FLAGS
     )
     for expired in approved.filter(expires_on__lt=timezone.localdate()):
-        expired.raise_flag(ApprovedAnswer.Flag.EXPIRED)
+        expired.flag_for_review(ApprovedAnswer.Flag.EXPIRED)
     sources = list(ApprovedSource.objects.filter(approved__in=approved).select_related("approved"))
-    for source, found in zip(sources, find_current_quotes(sources), strict=True):
+    for source, found in zip(sources, find_quotes_in_current_texts(sources), strict=True):
         if not found.is_found:
             flag = ApprovedAnswer.Flag.CHANGED if found.version else ApprovedAnswer.Flag.GONE
-            source.approved.raise_flag(flag)
+            source.approved.flag_for_review(flag)
         elif found.version != source.text_version:
             source.text_version = found.version
             source.save(update_fields=["text_version"])

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.answering.approved_answers import find_quote_offset
 from chat.answering.checking.citations import find_markers
-from chat.answering.checking.words import find_stem_set, split_words
+from chat.answering.checking.words import find_stems_of_texts, split_words
 from chat.answering.results import find_snippet
 from chat.curation import approval
 from chat.debugging.candidates import highlight_snippet
@@ -52,7 +52,7 @@ class OfferedPassage:
     question: str = ""
 
     @property
-    def form_value(self) -> str:
+    def choice_value(self) -> str:
         return f"{self.marker}:{self.passage.chunk_id}"
 
     @property
@@ -86,7 +86,7 @@ class OfferedPassage:
 
 
 def _cut_preview(question: str, passage: Passage) -> SafeString:
-    text, asked = convert_to_plain_text(passage.content), find_stem_set(question)
+    text, asked = convert_to_plain_text(passage.content), find_stems_of_texts(question)
     nearest = text.find(find_snippet(question, text))
     return highlight_snippet(
         text, [(word.start, word.end) for word in split_words(text) if word.start >= nearest and word.stem in asked]
@@ -156,7 +156,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
         if "owner" in self.fields:
             staff = self.fields["owner"].queryset.filter(Q(is_staff=True) | Q(pk=user.pk), is_active=True)  # type: ignore[attr-defined]
             self.fields["owner"].queryset = staff.order_by("username")  # type: ignore[attr-defined]
-        self.fields["passages"].choices = [(offer.form_value, offer.label) for offer in offers]  # type: ignore[attr-defined]
+        self.fields["passages"].choices = [(offer.choice_value, offer.label) for offer in offers]  # type: ignore[attr-defined]
         if self.instance.pk and "wordings" not in self.initial:
             wordings = self.instance.questions.exclude(normalized=normalize_question(self.instance.question))
             self.initial["wordings"] = "\n".join(wordings.values_list("text", flat=True))
@@ -192,7 +192,7 @@ class ApprovedAnswerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic 
     def save_approved(self, approved: ApprovedAnswer) -> None:
         if approved.state == ApprovedAnswer.State.APPROVED:
             approval.approve_answer(approved, self.user)
-        chunks = {offer.form_value: offer for offer in self.offers}
+        chunks = {offer.choice_value: offer for offer in self.offers}
         chosen = [chunks[value] for value in self.cleaned_data["passages"]]
         rows = Chunk.objects.select_related("document").in_bulk([offer.passage.chunk_id for offer in chosen])
         approval.save_sources(approved, [(offer.marker, rows[offer.passage.chunk_id]) for offer in chosen])
@@ -248,7 +248,7 @@ class ApprovedAnswerAdmin(CuratedRowsAdmin):
                 offers, _trouble = find_citable_passages(user, question, cited)
                 super().__init__(*args, user=user, offers=offers, finding=finding, **options)
                 if obj is not None and not request.POST:
-                    self.initial["passages"] = [offer.form_value for offer in self.offers[: len(cited)]]
+                    self.initial["passages"] = [offer.choice_value for offer in self.offers[: len(cited)]]
 
         return BoundForm
 

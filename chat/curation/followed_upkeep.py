@@ -46,7 +46,7 @@ def create_change_notices() -> int:
             followed = rows.filter(pk=followed_id).exclude(checked=digest).first()
             if followed is None:
                 continue
-            keys = sorted({change.key for change in list_changes(followed)})
+            keys = sorted({change.key for change in list_changes_of_followed_answer(followed)})
             new = sorted(set(keys) - set(followed.told))
             followed.told, followed.checked = keys, digest
             followed.save(update_fields=["told", "checked"])
@@ -57,7 +57,7 @@ def create_change_notices() -> int:
     return stored
 
 
-def list_changes(followed: FollowedAnswer) -> tuple[PassageChange, ...]:
+def list_changes_of_followed_answer(followed: FollowedAnswer) -> tuple[PassageChange, ...]:
     citations = list(followed.answer.citations.all())
     return list_distinct_changes(find_changes(citations), citations)
 
@@ -90,7 +90,7 @@ def _build_mail(notice: ChangeNotice) -> EmailMessage | None:
     user, answer = followed.user, followed.answer
     if not may_be_mailed(user) or not may_follow_answer(user, answer):
         return None
-    changes = [change for change in list_changes(followed) if change.key in notice.changes]
+    changes = [change for change in list_changes_of_followed_answer(followed) if change.key in notice.changes]
     if not changes:
         return None
     origin = followed.address.partition("/c/")[0].partition("/s/")[0]

@@ -15,7 +15,12 @@ from chat.answering.approved_answers import find_nearest_wordings
 from chat.curation.approval import save_wordings
 from chat.curation.asking_again import ask_again, build_answer_context
 from chat.curation.curation_admin import ApprovedAnswerForm, OfferedPassage, find_citable_passages
-from chat.curation.trials import CurationTrial, assign_question_to_passage, try_approval, try_question_assignment
+from chat.curation.trials import (
+    CurationTrial,
+    assign_question_to_passage,
+    preview_approval,
+    preview_question_assignment,
+)
 from chat.models import Answer, ApprovedAnswer, ApprovedQuestion, Feedback
 from core.admin_base import PageAdmin
 from core.exceptions import RagsiteError
@@ -45,7 +50,7 @@ class AnswerMendingAdmin(PageAdmin):
         forms = {way: self._build_form(request, answer, offers, way) for way in ("approve", "scope")}
         said = ""
         if doing == "check":
-            tried = try_approval(forms["approve"], user)
+            tried = preview_approval(forms["approve"], user)
         elif doing in forms:
             if not user.has_perm("chat.add_approvedanswer"):
                 raise PermissionDenied
@@ -56,7 +61,7 @@ class AnswerMendingAdmin(PageAdmin):
                 said = _("Saved. Ask again to see what readers get now.")
         elif doing in ("try", "give"):
             chunk_id = request.POST.get("passage", "")
-            tried = try_question_assignment(user, chunk_id, answer) if doing == "try" else None
+            tried = preview_question_assignment(user, chunk_id, answer) if doing == "try" else None
             if refusal := tried.refusal if tried is not None else assign_question_to_passage(user, chunk_id, question):
                 messages.error(request, refusal)
                 tried = None
@@ -120,7 +125,7 @@ class AnswerMendingAdmin(PageAdmin):
             "text": "" if answer.refused else answer.text,
             "collection": first or collections.first(),
             "owner": request.user,
-            "passages": [offer.form_value for offer in offers if (offer.marker, offer.passage.chunk_id) in cited],
+            "passages": [offer.choice_value for offer in offers if (offer.marker, offer.passage.chunk_id) in cited],
         }
         if is_scope:
             initial["text"] = _("This site does not answer questions about this.")

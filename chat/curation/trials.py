@@ -53,13 +53,13 @@ class CurationTrial:
     refusal: str = ""
 
 
-def try_question_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> CurationTrial:
+def preview_question_assignment(user: AnyUser, chunk_id: str, answer: Answer) -> CurationTrial:
     """Return the answer that users would get if the question of ``answer`` were stored with this passage.
 
     Raises: PermissionDenied.
     """
     question = answer.standalone_question
-    planned = _plan_question_move(user, chunk_id, question)
+    planned = _plan_question_move_to_chunk(user, chunk_id, question)
     if not planned:
         return CurationTrial(refusal=_get_passage_choice_message())
     for changed in planned:
@@ -89,14 +89,14 @@ def _find_trial_outcome(shown: Mapping[str, Any], chunk_id: int) -> TrialOutcome
     return TrialOutcome.SOURCE if chunk_id in shown["sources"] else TrialOutcome.ABSENT
 
 
-def try_approval(form: ApprovedAnswerForm, user: AnyUser) -> CurationTrial | None:
+def preview_approval(form: ApprovedAnswerForm, user: AnyUser) -> CurationTrial | None:
     """Return the approved answer as readers would see it; None if the form is invalid. Raises: PermissionDenied."""
     if not user.has_perm("chat.add_approvedanswer"):
         raise PermissionDenied
     if not form.is_valid():
         return None
     answer = Answer(question=form.cleaned_data["question"], text=form.cleaned_data["text"])
-    chosen = [offer for offer in form.offers if offer.form_value in form.cleaned_data["passages"]]
+    chosen = [offer for offer in form.offers if offer.choice_value in form.cleaned_data["passages"]]
     return CurationTrial(action="approve", shown={**build_answer_context(answer), "cited": chosen}, form="approve")
 
 
@@ -104,7 +104,7 @@ def _get_passage_choice_message() -> str:
     return _("Choose a passage of a collection that you may change.")
 
 
-def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
+def _plan_question_move_to_chunk(user: AnyUser, chunk_id: str, question: str) -> dict[Chunk, list[str]]:
     """Return the passages that would change, with their new questions, if ``question`` were moved to a passage.
 
     The passage ``chunk_id`` comes first; if the user may not change it, the result is empty. Raises: PermissionDenied.
@@ -119,8 +119,8 @@ def _plan_question_move(user: AnyUser, chunk_id: str, question: str) -> dict[Chu
         return {}
     had_it = chunks.filter(questions_edited=True, canonical_questions__contains=[question]).exclude(pk=chunk.pk)
     return {
-        chunk: [question, *_remove_question(question, chunk)][:MOST_QUESTIONS],
-        **{other: _remove_question(question, other) for other in had_it},
+        chunk: [question, *_list_other_questions(question, chunk)][:MOST_QUESTIONS],
+        **{other: _list_other_questions(question, other) for other in had_it},
     }
 
 
@@ -129,7 +129,7 @@ def assign_question_to_passage(user: AnyUser, chunk_id: str, question: str) -> s
 
     Raises: PermissionDenied.
     """
-    planned = _plan_question_move(user, chunk_id, question)
+    planned = _plan_question_move_to_chunk(user, chunk_id, question)
     try:
         with lock_collections_for_change(*{changed.collection_id for changed in planned}):
             for changed, questions in reversed(planned.items()):
@@ -141,5 +141,5 @@ def assign_question_to_passage(user: AnyUser, chunk_id: str, question: str) -> s
     return "" if planned else _get_passage_choice_message()
 
 
-def _remove_question(question: str, chunk: Chunk) -> list[str]:
+def _list_other_questions(question: str, chunk: Chunk) -> list[str]:
     return [each for each in chunk.canonical_questions if normalize_question(each) != normalize_question(question)]

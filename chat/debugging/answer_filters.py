@@ -45,9 +45,9 @@ class GapFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Answer]) -> QuerySet[Answer]:
         match self.value():
             case "yes":
-                return queryset.filter(Answer.build_gap_condition())
+                return queryset.filter(Answer.build_knowledge_gap_condition())
             case "no":
                 return queryset.filter(
-                    ~Q(pk__in=Answer.objects.filter(Answer.build_gap_condition()).order_by().values("pk"))
+                    ~Q(pk__in=Answer.objects.filter(Answer.build_knowledge_gap_condition()).order_by().values("pk"))
                 )
         return queryset

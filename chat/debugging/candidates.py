@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chat.pages.cards import format_page
+from chat.pages.cards import format_page_number
 from chat.types import AnswerTrace
 from retrieval.models import Chunk, Document
 from retrieval.passage_address import build_passage_url
@@ -42,7 +42,7 @@ def highlight_snippet(text: str, spans: Iterable[tuple[int, int]] = ()) -> SafeS
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPassage:
+class PassageWithSnippet:
     passage: Passage
     snippet: SafeString
 
@@ -57,16 +57,16 @@ class ShownPassage:
 
     @property
     def page(self) -> str:
-        return format_page(self.passage.page, self.passage.page_unit) if self.passage.page else ""
+        return format_page_number(self.passage.page, self.passage.page_unit) if self.passage.page else ""
 
 
-def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict[int, ShownPassage]:
+def load_readable_passages(candidates: Iterable[Candidate], viewer: Any) -> dict[int, PassageWithSnippet]:
     terms = {candidate.chunk_id: candidate.matched_terms for candidate in candidates}
     readable = Chunk.objects.filter(pk__in=terms, document__in=Document.objects.readable_by(viewer))
     passages = load_passages(readable.values_list("pk", flat=True))
     spans = find_matched_spans({pk: passage.content for pk, passage in passages.items()}, terms)
     return {
-        pk: ShownPassage(passage, highlight_snippet(passage.content, spans.get(pk, ())))
+        pk: PassageWithSnippet(passage, highlight_snippet(passage.content, spans.get(pk, ())))
         for pk, passage in passages.items()
     }
 
@@ -83,12 +83,12 @@ class ScoreBar:
     largest: float
 
     @property
-    def width(self) -> float:
+    def width_percent(self) -> float:
         return round(50 * min(1.0, abs(self.score.contribution) / self.largest), 1)
 
     @property
     def start_percent(self) -> float:
-        return 50.0 if self.score.contribution >= 0 else 50.0 - self.width
+        return 50.0 if self.score.contribution >= 0 else 50.0 - self.width_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class CandidateRow:
     """
 
     candidate: Candidate
-    shown: ShownPassage | None
+    shown: PassageWithSnippet | None
     vector: ScoreBar
     lexical: ScoreBar
     added_parts: tuple[tuple[str, float], ...]
@@ -111,7 +111,7 @@ class CandidateRow:
     block: int | None = None
 
 
-def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> tuple[CandidateRow, ...]:
+def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, PassageWithSnippet]) -> tuple[CandidateRow, ...]:
     """Return a row for each candidate: kept ones by rank, then dropped ones by score."""
     contributions = [score.contribution for each in trace.candidates for score in each.retrievers.values()]
     largest = max(map(abs, contributions), default=0.0) or 1.0
@@ -134,7 +134,7 @@ def build_candidate_rows(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) 
     return tuple(rows)
 
 
-def find_used_weights(trace: SearchTrace) -> dict[str, float]:
+def find_used_retriever_weights(trace: SearchTrace) -> dict[str, float]:
     used = {retriever.value: trace.weights.get(retriever) for retriever in Retriever}
     for retriever in Retriever:
         scores = [each.retrievers[retriever] for each in trace.candidates if retriever in each.retrievers]

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_GET
 from chat.conversations.rights import build_unreadable_condition, list_readable_answers, may_read_all_answers
 from chat.debugging.candidates import (
     CandidateRow,
-    ShownPassage,
+    PassageWithSnippet,
     build_candidate_rows,
-    find_used_weights,
+    find_used_retriever_weights,
     load_readable_passages,
 )
 from chat.debugging.checked_sentences import ShownSentence, describe_sentences
@@ -26,7 +26,7 @@ from chat.debugging.hits import HitRow, build_hit_rows
 from chat.debugging.stages import StageBar, build_answer_bars, build_search_stage_bars
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
-from chat.pages.filters import build_chips
+from chat.pages.filters import build_filter_chips
 from chat.signals import DisplayedScore, scores_wanted
 from chat.types import AnswerTrace, PromptTrace, read_trace
 from retrieval.curl_command import build_curl_command
@@ -63,7 +63,7 @@ class DebugPanel:
         return {typed: meant for each in self.trace.retrievers for typed, meant in each.expansions.items()}
 
     @property
-    def lead_of_first_hit(self) -> float | None:
+    def score_lead_of_first_hit(self) -> float | None:
         return self.results[0].score - self.results[1].score if len(self.results) > 1 else None
 
     @property
@@ -87,14 +87,14 @@ def build_panel(answer: Answer, viewer: Any) -> DebugPanel | None:
     trace = saved if may_read_all_answers(viewer) else saved.without_errors()
     is_limited = build_unreadable_condition(viewer) is not None
     if is_limited:
-        trace = _hide_words(trace, shown)
-    trace = replace(trace, prompt=_hide_results(trace.prompt, viewer))
+        trace = _hide_unreadable_words(trace, shown)
+    trace = replace(trace, prompt=_hide_unreadable_call_results(trace.prompt, viewer))
     matches, not_counted = _count_lexical_matches(answer, trace, viewer)
     return DebugPanel(
         trace=trace,
         search_bars=build_search_stage_bars(trace.timings_ms),
         answer_bars=build_answer_bars(answer.timings_ms, trace.timings_ms.get("total")),
-        weights=find_used_weights(trace),
+        weights=find_used_retriever_weights(trace),
         sentences=describe_sentences(answer),
         rows=build_candidate_rows(trace, shown),
         lexical_matches=matches,
@@ -126,7 +126,7 @@ def _count_lexical_matches(answer: Answer, trace: AnswerTrace, viewer: Any) -> t
         return None, str(error) if may_read_all_answers(viewer) else ""
 
 
-def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> AnswerTrace:
+def _hide_unreadable_words(trace: AnswerTrace, shown: Mapping[int, PassageWithSnippet]) -> AnswerTrace:
     if all(each.chunk_id in shown for each in trace.candidates):
         return trace
     return replace(
@@ -138,7 +138,7 @@ def _hide_words(trace: AnswerTrace, shown: Mapping[int, ShownPassage]) -> Answer
     )
 
 
-def _hide_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
+def _hide_unreadable_call_results(prompt: PromptTrace, viewer: Any) -> PromptTrace:
     asked = {call.document_id for call in prompt.calls if call.document_id is not None}
     readable = set(Document.objects.filter(pk__in=asked).readable_by(viewer).values_list("pk", flat=True))
     closed = asked - readable
@@ -168,7 +168,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: DebugPanel | None) 
     filters: dict[str, Any] = dict(answer.asked_filters)
     # The filters of the answer can contain values from documents that the viewer may not read.
     if build_unreadable_condition(request.user) is not None and not all(
-        c.token for c in build_chips(answer, request.user)
+        c.token for c in build_filter_chips(answer, request.user)
     ):
         filters = {}
         notes.append(_("The filters of the question are left out: they are not shown to you."))
@@ -193,7 +193,7 @@ def _write_curl(request: HttpRequest, answer: Answer, panel: DebugPanel | None) 
 
 @require_GET
 @admit_visitors
-def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+def show_debug_panel(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     panel = build_panel(answer, request.user)
     command, note = _write_curl(request, answer, panel)
@@ -212,7 +212,7 @@ def debug(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
 
 @require_GET
 @admit_visitors
-def scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+def show_debug_scores(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_explainable_answer(request, answer_id)
     return render(request, "chat/_debug_scores.html", _build_scores_context(request, answer))
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from chat.conversations.history import list_turns_before
 from chat.conversations.rights import may_read_all_answers
-from chat.debugging.candidates import ShownPassage, load_readable_passages
+from chat.debugging.candidates import PassageWithSnippet, load_readable_passages
 from chat.models import Answer
 from chat.pages.access import admit_visitors, get_explainable_answer
 from chat.types import AnswerTrace, read_trace
@@ -45,10 +45,10 @@ class RankThenAndNow:
 
     then: Candidate | None
     now: Candidate | None
-    shown: ShownPassage | None
+    shown: PassageWithSnippet | None
 
     @property
-    def change(self) -> str:
+    def rank_change(self) -> str:
         if self.then is None or self.now is None:
             return "new" if self.then is None else "gone"
         before, after = (each.rank or float("inf") for each in (self.then, self.now))
@@ -67,24 +67,24 @@ class RankComparison:
     changes: tuple[str, ...] = ()
     error: str = ""
 
-    def count(self, change: str) -> int:
-        return sum(row.change == change for row in self.rows)
+    def count_changes(self, change: str) -> int:
+        return sum(row.rank_change == change for row in self.rows)
 
     @property
     def new_passage_count(self) -> int:
-        return self.count("new")
+        return self.count_changes("new")
 
     @property
-    def gone_count(self) -> int:
-        return self.count("gone")
+    def lost_hit_count(self) -> int:
+        return self.count_changes("gone")
 
     @property
     def unchanged_passage_count(self) -> int:
-        return self.count("same")
+        return self.count_changes("same")
 
     @property
     def moved_count(self) -> int:
-        return len(self.rows) - self.new_passage_count - self.gone_count - self.unchanged_passage_count
+        return len(self.rows) - self.new_passage_count - self.lost_hit_count - self.unchanged_passage_count
 
 
 def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
@@ -95,7 +95,7 @@ def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
     then = read_trace(answer.trace)
     if then is None:
         return None
-    profile, lost = _find_profile(answer, then)
+    profile, lost = _find_profile_of_answer(answer, then)
     try:
         filters = _build_filters(answer, viewer)
         with wait_for_search_slot():
@@ -112,8 +112,8 @@ def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
         return RankComparison(error=str(error) if may_read_all_answers(viewer) else _("The search did not answer."))
     now = result.trace if may_read_all_answers(viewer) else result.trace.without_errors()
     shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
-    changes = (*lost, *_compare_index(answer, then, filters), *_compare_plans(answer, then, now))
-    return RankComparison(_pair(then.candidates, now.candidates, shown), now, changes)
+    changes = (*lost, *_describe_index_changes(answer, then, filters), *_compare_plans(answer, then, now))
+    return RankComparison(_pair_candidates(then.candidates, now.candidates, shown), now, changes)
 
 
 def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
@@ -124,7 +124,7 @@ def _build_filters(answer: Answer, viewer: Any) -> SearchFilters:
     return build_filters(viewer, collection.slug if collection else "", **restrictions)
 
 
-def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
+def _find_profile_of_answer(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tuple[str, ...]]:
     """Return the answer's search profile, or if it was deleted, the active one with a sentence that says so."""
     if answer.profile_version is not None:
         try:
@@ -136,7 +136,7 @@ def _find_profile(answer: Answer, then: AnswerTrace) -> tuple[NamedProfile, tupl
     return profiles.active_profile(), (_("The profile %s is gone; the active one was used.") % then.profile,)
 
 
-def _compare_index(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
+def _describe_index_changes(answer: Answer, then: AnswerTrace, filters: SearchFilters) -> Iterable[str]:
     """Yield sentences about changes, after the answer was created, in documents that the viewer may read."""
     now: IndexState | None = read_index_state(filters.collections)
     is_changed = None
@@ -192,8 +192,8 @@ def _compare_plans(answer: Answer, then: AnswerTrace, now: SearchTrace) -> Itera
             yield _("%(name)s: %(before)s then, %(after)s now.") % words
 
 
-def _pair(
-    then: Iterable[Candidate], now: Iterable[Candidate], shown: Mapping[int, ShownPassage]
+def _pair_candidates(
+    then: Iterable[Candidate], now: Iterable[Candidate], shown: Mapping[int, PassageWithSnippet]
 ) -> tuple[RankThenAndNow, ...]:
     before, after = ({each.chunk_id: each for each in found} for found in (then, now))
     last = float("inf")

@@ -53,7 +53,7 @@ class StageBar:
         return round(min(100.0, 100 * self.start_ms / self.whole_ms), 2)
 
     @property
-    def width(self) -> float:
+    def width_percent(self) -> float:
         return round(min(100.0 - self.left_percent, 100 * self.milliseconds / self.whole_ms), 2)
 
 

@@ -20,11 +20,11 @@ from django.utils.translation import gettext_lazy as _
 from chat.models.approved import ApprovedAnswer
 from chat.models.conversation import Conversation
 from chat.payload_types import (
-    AlternativePayload,
-    ChoicePayload,
+    AlternativePassagePayload,
     ComputedPayload,
+    DocumentPlacePayload,
     EventPayload,
-    PlacePayload,
+    QuestionChoicePayload,
     SourcePayload,
     StatementPayload,
     TablePayload,
@@ -56,7 +56,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         is_never_begun = Q(status=Answer.Status.PENDING, lease=None, created_at__lt=timezone.now() - NEVER_BEGUN_AFTER)
         return self.filter(is_silent | is_never_begun)
 
-    def acquire(self, pk: uuid.UUID) -> Answer | None:
+    def acquire_for_writing(self, pk: uuid.UUID) -> Answer | None:
         """Reserve the answer for this process to write, empty its text, and return it.
 
         Return None if it is finished or reserved already.
@@ -65,7 +65,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         joined = rows.select_related("conversation__owner", "collection")
         return acquire_lease(joined, pk, status=Answer.Status.PENDING, text="", error="")
 
-    def stop(self, pk: uuid.UUID) -> None:
+    def stop_answer(self, pk: uuid.UUID) -> None:
         answers = self.filter(pk=pk)
         answers.filter(status=Answer.Status.PENDING).update(status=Answer.Status.STOPPED, completed_at=timezone.now())
         answers.filter(status=Answer.Status.GENERATING).update(status=Answer.Status.STOPPED)
@@ -120,10 +120,10 @@ class Answer(Leased):
     written = models.TextField(default="", db_default="")
     refused = models.BooleanField(_("no answer in the documents"), default=False)
     state = models.CharField(_("state"), max_length=8, choices=State, default=State.ANSWER, db_default=State.ANSWER)
-    alternatives: models.JSONField[list[AlternativePayload], list[AlternativePayload]] = models.JSONField(
+    alternatives: models.JSONField[list[AlternativePassagePayload], list[AlternativePassagePayload]] = models.JSONField(
         default=list, db_column="near"
     )
-    choices: models.JSONField[list[ChoicePayload], list[ChoicePayload]] = models.JSONField(default=list)
+    choices: models.JSONField[list[QuestionChoicePayload], list[QuestionChoicePayload]] = models.JSONField(default=list)
     error = models.TextField(_("error"))
     notice = models.TextField(_("notice"), help_text=_("A fallback that was shown to the reader."))
     search_method = models.CharField(_("search method"), max_length=12)
@@ -193,7 +193,7 @@ class Answer(Leased):
         return self.question
 
     @classmethod
-    def build_gap_condition(cls) -> Q:
+    def build_knowledge_gap_condition(cls) -> Q:
         """Return a condition for gaps: answers after a search, if refused or rated not helpful."""
         is_bad = Q(refused=True) | Q(feedback__helpful=False)
         condition = ~Q(search_method="") & ~Q(approved__kind=ApprovedAnswer.Kind.OUT_OF_SCOPE) & is_bad
@@ -202,7 +202,7 @@ class Answer(Leased):
         return condition & ~Q(collection__in=drafts) if drafts else condition
 
     @property
-    def quoted_places(self) -> list[PlacePayload]:
+    def shown_passages(self) -> list[DocumentPlacePayload]:
         """The passages that the answer shows. A reader needs the right to read all of them."""
         return [*self.sources, *self.alternatives]
 

@@ -63,11 +63,11 @@ class ApprovedAnswer(models.Model):
         return self.question
 
     @classmethod
-    def in_force(cls) -> Q:
+    def build_in_force_condition(cls) -> Q:
         unexpired = Q(expires_on=None) | Q(expires_on__gte=timezone.localdate())
         return unexpired & Q(state=cls.State.APPROVED) & ~Q(flag__in=cls.WITHHELD_FLAGS)
 
-    def raise_flag(self, flag: ApprovedAnswer.Flag) -> None:
+    def flag_for_review(self, flag: ApprovedAnswer.Flag) -> None:
         """Set the flag that tells the owner to check the answer. UNHELPFUL replaces no other flag."""
         if self.flag != flag and not (flag == self.Flag.UNHELPFUL and self.flag):
             values: dict[str, object] = {"flag": flag, "flagged_at": timezone.now(), "told_at": None}

@@ -14,7 +14,7 @@ from retrieval.models import Collection, Document
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    def of(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
+    def owned_by(self, user: AnyUser, visitor: str) -> ConversationQuerySet:
         """Return the conversations of a signed-in user, or else of a visitor's browser.
 
         For an API key limited to collections, only the conversations that this key began are returned.
@@ -89,7 +89,7 @@ class Conversation(models.Model):
         return list(self.answers.order_by("created_at").values_list("pk", "question"))
 
     @property
-    def subject(self) -> str:
+    def experiment_subject(self) -> str:
         """A text that identifies the asker for experiments: "user:ID", "visitor:ID", or "" without cookies."""
         if self.owner_id is not None:
             return f"user:{self.owner_id}"

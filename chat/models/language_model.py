@@ -17,7 +17,7 @@ from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import SourceUnavailable
 
 
-def _resolve(host: str, port: int) -> Sequence[str]:
+def _resolve_model_host(host: str, port: int) -> Sequence[str]:
     """Return the IP addresses of a host.
 
     Raises: AddressRefused if the site may not connect; httpcore2.ConnectError, after which the call is repeated.
@@ -93,10 +93,12 @@ class LanguageModel(SecretHolder):
 
         Raises: SecretUnreadable, ImproperModel.
         """
-        return ChatEndpoint(self.base_url, self.api_key, self.model, None if self.is_on_settings_server else _resolve)
+        return ChatEndpoint(
+            self.base_url, self.api_key, self.model, None if self.is_on_server_of_settings else _resolve_model_host
+        )
 
     @property
-    def is_on_settings_server(self) -> bool:
+    def is_on_server_of_settings(self) -> bool:
         return urlsplit(self.base_url).netloc == urlsplit(settings.OPENAI_BASE_URL).netloc
 
     @property

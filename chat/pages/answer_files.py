@@ -25,12 +25,12 @@ def write_markdown(printed: Iterable[PrintedAnswer], site: str, withheld: str) -
     listed = list(printed)
     parts = []
     for number, each in enumerate(listed, start=1):
-        before = f"{number}-" if len(listed) > 1 else ""
-        parts.append(_write_answer(each, site, withheld, before))
+        label_prefix = f"{number}-" if len(listed) > 1 else ""
+        parts.append(_write_answer(each, site, withheld, label_prefix))
     return "\n\n---\n\n".join(parts) + "\n"
 
 
-def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str) -> str:
+def _write_answer(printed: PrintedAnswer, site: str, withheld: str, label_prefix: str) -> str:
     turn, answer = printed.turn, printed.turn.answer
     question = _SIGN.sub(r"\\\1", " ".join(answer.question.split()))
     parts = [f"# {question}"]
@@ -40,21 +40,21 @@ def _write_answer(printed: PrintedAnswer, site: str, withheld: str, before: str)
         return "\n\n".join([*parts, _("The answer is still being written.")])
     if turn.is_failed:
         return "\n\n".join([*parts, answer.error or _("There is no answer to this question yet.")])
-    parts.append("  \n".join(_list_answer_facts(printed, site)))
+    parts.append("  \n".join(_list_answer_provenance(printed, site)))
     if turn.doubt_summary:
         parts.append(f"*{turn.doubt_summary}*")
-    text = _place_footnotes(printed, before)
+    text = _insert_footnote_markers(printed, label_prefix)
     shown = list_answer_parts(text, answer.table, answer.alternatives, is_refused=answer.refused)
     parts.append("\n\n".join(shown).strip())
     if turn.is_stopped:
         parts.append(
             _("This answer was stopped before its end. Its sentences have not been checked against the sources.")
         )
-    parts += [_write_footnote(note, before) for note in printed.footnotes]
+    parts += [_write_footnote(note, label_prefix) for note in printed.footnotes]
     return "\n\n".join(parts)
 
 
-def _list_answer_facts(printed: PrintedAnswer, site: str) -> list[str]:
+def _list_answer_provenance(printed: PrintedAnswer, site: str) -> list[str]:
     turn, answer = printed.turn, printed.turn.answer
     facts = [_("Searched: %s") % _SIGN.sub(r"\\\1", printed.scope), _("Site: %s") % site]
     if answer.completed_at is not None:
@@ -63,12 +63,13 @@ def _list_answer_facts(printed: PrintedAnswer, site: str) -> list[str]:
     return [*facts, turn.approved] if turn.approved else facts
 
 
-def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
+def _insert_footnote_markers(printed: PrintedAnswer, label_prefix: str) -> str:
     turn, text = printed.turn, printed.turn.answer.text
     if turn.is_stopped:
         return text
     edits = [
-        (cited.marker_start, cited.marker_end, f"[^{before}{cited.marker}]") for cited in turn.answer.citations.all()
+        (cited.marker_start, cited.marker_end, f"[^{label_prefix}{cited.marker}]")
+        for cited in turn.answer.citations.all()
     ]
     edits += [(at, at, remark) for at, remark in place_doubt_remarks(text, turn.doubts)]
     pieces, position = [], 0
@@ -79,9 +80,9 @@ def _place_footnotes(printed: PrintedAnswer, before: str) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _write_footnote(note: Footnote, before: str) -> str:
+def _write_footnote(note: Footnote, label_prefix: str) -> str:
     title = _SIGN.sub(r"\\\1", ", ".join(filter(None, [note.title, note.where])))
-    lines = [f"[^{before}{note.number}]: {title}. {note.version}".rstrip(". ") + "."]
+    lines = [f"[^{label_prefix}{note.number}]: {title}. {note.version}".rstrip(". ") + "."]
     lines += [f"<{address}>" for address in (note.url, note.address) if address]
     paragraphs = ["  \n    ".join(lines)]
     for quote in note.quotes:

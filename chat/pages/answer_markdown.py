@@ -70,7 +70,7 @@ def map_linkable_addresses(addresses: Collection[str]) -> dict[str, str]:
     return {plain: address for address in linked if (plain := normalize_address(address))}
 
 
-def _unlink(state: StateCore) -> None:
+def _remove_unknown_links(state: StateCore) -> None:
     """Replace a link by its text if no source contains its address. Other addresses are written as in the source."""
     permitted = state.env.get("addresses", {})
     for token in state.tokens:
@@ -112,13 +112,13 @@ class _AnswerRenderer(SafeRenderer):
         return str(tokens[idx].meta["html"])
 
 
-def _build_markdown() -> MarkdownIt:
+def _build_markdown_parser() -> MarkdownIt:
     markdown = build_safe_markdown(top_heading=_TOP_HEADING, renderer=_AnswerRenderer)
     markdown.inline.ruler.before("link", "citation", _parse_citation)
     markdown.core.ruler.push("label_marker_paragraphs", _label_marker_paragraphs)
-    markdown.core.ruler.after("inline", "unlink", _unlink)
+    markdown.core.ruler.after("inline", "unlink", _remove_unknown_links)
     markdown.core.ruler.after("inline", "link_citations", _link_citations)
     return markdown.use(add_record_layout)
 
 
-MARKDOWN = _build_markdown()
+MARKDOWN = _build_markdown_parser()

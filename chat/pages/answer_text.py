@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 
 from chat.pages.cards import build_result_cards
 from chat.pages.plain_text import convert_to_plain_text, is_table_row
-from chat.payload_types import AlternativePayload, CompletedPayload, TablePayload
+from chat.payload_types import AlternativePassagePayload, CompletedEventPayload, TablePayload
 from retrieval.text.markup import strip_markup
 
 
-def render_whole_text(answer: CompletedPayload) -> str:
+def render_whole_text(answer: CompletedEventPayload) -> str:
     """Return the answer with its table, other passages, suggestions and approver as one text.
 
     The answer's own text comes first, so markers keep their offsets.
@@ -29,7 +29,7 @@ def render_whole_text(answer: CompletedPayload) -> str:
 
 
 def list_answer_parts(
-    text: str, table: TablePayload | None, alternatives: Iterable[AlternativePayload], *, is_refused: bool
+    text: str, table: TablePayload | None, alternatives: Iterable[AlternativePassagePayload], *, is_refused: bool
 ) -> list[str]:
     parts = [text]
     if table and not has_table_rows(text):

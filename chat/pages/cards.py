@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from chat.models import Citation
 from chat.pages.changes import PassageChange
 from chat.pages.plain_text import convert_to_plain_text
-from chat.payload_types import AlternativePayload, SourcePayload
+from chat.payload_types import AlternativePassagePayload, SourcePayload
 from chat.streaming.payloads import read_citation
 from retrieval.documents.file_icons import choose_icon
 from retrieval.passage_address import build_passage_url
@@ -60,7 +60,7 @@ class CitedPassage(_LinkedPassage):
 
     @property
     def name(self) -> str:
-        page = f", {format_page(self.page, self.page_unit)}" if self.page else ""
+        page = f", {format_page_number(self.page, self.page_unit)}" if self.page else ""
         return _("Source %(marker)d: %(title)s") % {"marker": self.marker, "title": self.document} + page
 
     @property
@@ -100,7 +100,7 @@ class ResultCard:
         return Truncator(convert_to_plain_text(self.quote)).chars(_EXCERPT_CHARACTERS)
 
 
-def build_result_cards(alternatives: Iterable[AlternativePayload]) -> tuple[ResultCard, ...]:
+def build_result_cards(alternatives: Iterable[AlternativePassagePayload]) -> tuple[ResultCard, ...]:
     return tuple(
         ResultCard(
             chunk_id=found.get("chunk_id"),
@@ -141,13 +141,13 @@ def _build_source_card(source: SourcePayload, quotes: tuple[CitedPassage, ...]) 
     )
 
 
-def format_page(page: int, unit: str) -> str:
+def format_page_number(page: int, unit: str) -> str:
     label = _("slide %(page)d") if unit == "slide" else _("page %(page)d")
     return (label % {"page": page}).replace(" ", "\u00a0")
 
 
 def describe_place(collection: str, section: str, page: int | None, unit: str) -> str:
-    return " · ".join(filter(None, (collection, section, format_page(page, unit) if page else "")))
+    return " · ".join(filter(None, (collection, section, format_page_number(page, unit) if page else "")))
 
 
 def build_cited_passage(citation: Citation, change: PassageChange | None = None) -> CitedPassage:

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.quoted_words import SimilarText, find_current_quotes, find_similar_texts
+from chat.answering.quoted_words import SimilarText, find_quotes_in_current_texts, find_similar_texts
 from chat.models import Citation
 from chat.pages.plain_text import convert_to_plain_text
 from retrieval.passage_address import build_passage_url
@@ -51,14 +51,14 @@ class PassageChange:
     @property
     def cited_text_parts(self) -> Parts:
         """The cited words in parts, each with a flag that is true if the part differs from today's words."""
-        return _compare(self.then, self.now)
+        return _mark_differences(self.then, self.now)
 
     @property
     def current_text_parts(self) -> Parts:
-        return _compare(self.now, self.then)
+        return _mark_differences(self.now, self.then)
 
 
-def _compare(text: str, other: str) -> Parts:
+def _mark_differences(text: str, other: str) -> Parts:
     if not other:
         return [(False, text)]
     words, others = _WORD.findall(text), _WORD.findall(other)
@@ -80,13 +80,13 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, PassageChange]:
     listed = list(citations)
     changed: list[Citation] = []
     changes: dict[int, PassageChange] = {}
-    for citation, found in zip(listed, find_current_quotes(listed), strict=True):
+    for citation, found in zip(listed, find_quotes_in_current_texts(listed), strict=True):
         if citation.document_id is None:
-            changes[citation.pk] = _build_change(citation, ChangeKind.REMOVED)
+            changes[citation.pk] = _build_passage_change(citation, ChangeKind.REMOVED)
         elif found.version and not found.has_same_words:
             changed.append(citation)
     for citation, near in zip(changed, find_similar_texts(changed), strict=True):
-        change = _build_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
+        change = _build_passage_change(citation, ChangeKind.CHANGED if near else ChangeKind.MISSING, near)
         # If the texts without markup are equal, only the markup has changed, which is not shown.
         if change.then != change.now:
             changes[citation.pk] = change
@@ -97,7 +97,7 @@ def find_changes(citations: Iterable[Citation]) -> dict[int, PassageChange]:
     return changes
 
 
-def _build_change(citation: Citation, kind: ChangeKind, near: SimilarText | None = None) -> PassageChange:
+def _build_passage_change(citation: Citation, kind: ChangeKind, near: SimilarText | None = None) -> PassageChange:
     place = near or SimilarText("", 0)
     return PassageChange(
         anchor=f"change-{citation.pk}",

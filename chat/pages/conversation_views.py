@@ -21,7 +21,7 @@ from chat.pages.page_views import build_sidebar
 def conversations(request: HttpRequest) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(f"{reverse('chat:home')}?{urlencode({'q': request.GET.get('q', '')})}")
-    context = build_sidebar(request, shown=_read_shown_address(request))
+    context = build_sidebar(request, shown=_read_browser_address(request))
     response = render(request, "chat/_conversations.html", context)
     found = context["listing"]
     if not found.wanted:
@@ -32,7 +32,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 @admit_visitors
-def conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
+def show_conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     return _render_conversation_entry(request, conversation_id)
 
 
@@ -56,7 +56,7 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
     get_own_conversation(request, conversation_id).delete()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:home")
-    shown = _read_shown_address(request)
+    shown = _read_browser_address(request)
     if reverse("chat:conversation", args=[conversation_id]) in shown:
         return HttpResponseClientRedirect(reverse("chat:home"))
     response = render(request, "chat/_conversations.html", build_sidebar(request, shown=shown))
@@ -65,10 +65,10 @@ def delete_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> Htt
 
 def _render_conversation_entry(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
-    is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_shown_address(request)
+    is_shown = reverse("chat:conversation", args=[conversation_id]) in _read_browser_address(request)
     context = {"entry": conversation, "is_shown": is_shown, "is_fresh": True}
     return render(request, "chat/_conversation_entry.html", context)
 
 
-def _read_shown_address(request: HttpRequest) -> str:
+def _read_browser_address(request: HttpRequest) -> str:
     return request.headers.get("HX-Current-URL", "")

@@ -30,7 +30,7 @@ class DoubtfulRange:
     reason: str
 
 
-def find_doubts(statements: Iterable[StatementPayload]) -> tuple[DoubtfulRange, ...]:
+def find_doubtful_ranges(statements: Iterable[StatementPayload]) -> tuple[DoubtfulRange, ...]:
     doubted = [
         DoubtfulRange(
             statement["start"],
@@ -43,7 +43,7 @@ def find_doubts(statements: Iterable[StatementPayload]) -> tuple[DoubtfulRange, 
     return tuple(sorted(doubted, key=lambda doubt: doubt.start))
 
 
-def count_checked(statements: Iterable[StatementPayload]) -> int:
+def count_checked_statements(statements: Iterable[StatementPayload]) -> int:
     return sum(statement["supported"] is not None for statement in statements)
 
 

@@ -47,7 +47,7 @@ def build_filter_context(
     }
 
 
-def build_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
+def build_filter_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
     """Return the filters of an answer as labels for the page.
 
     Fields and values of documents that the ``viewer`` (None: the asker) may not read are left out.

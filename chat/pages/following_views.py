@@ -24,7 +24,7 @@ from core.users import get_account
 def follow_own_answer(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_object_or_404(list_own_answers(request).select_related("conversation"), pk=answer_id)
     page = reverse("chat:conversation", args=[answer.conversation_id])
-    return _follow(request, answer, f"{page}#answer-{answer.pk}", answer.pk)
+    return _change_following(request, answer, f"{page}#answer-{answer.pk}", answer.pk)
 
 
 @require_POST
@@ -36,10 +36,10 @@ def follow_shared_answer(request: HttpRequest, token: uuid.UUID, turn_id: uuid.U
     answer = next((each for each in answers if uuid.uuid5(token, str(each.pk)) == turn_id), None)
     if answer is None:
         raise Http404
-    return _follow(request, answer, f"{reverse('chat:shared', args=[token])}#answer-{turn_id}", turn_id)
+    return _change_following(request, answer, f"{reverse('chat:shared', args=[token])}#answer-{turn_id}", turn_id)
 
 
-def _follow(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID) -> HttpResponse:
+def _change_following(request: HttpRequest, answer: Answer, page: str, turn_id: uuid.UUID) -> HttpResponse:
     if not may_be_mailed(request.user) or not may_follow_answer(request.user, answer):
         raise Http404
     if request.POST.get("follow") == "yes":

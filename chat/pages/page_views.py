@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from chat.answering.writers import list_choosable_models
 from chat.budgets import DailyBudget, find_budget
 from chat.conversations import rights
-from chat.conversations.following import find_followed
-from chat.conversations.listing import ConversationListing, list_newest
+from chat.conversations.following import find_followed_answer_ids
+from chat.conversations.listing import ConversationListing, list_newest_conversations
 from chat.conversations.rights import list_own_conversations
 from chat.models import Answer, Conversation
 from chat.pages.access import admit_visitors, get_own_conversation, may_correct_answers, may_debug
@@ -72,8 +72,8 @@ def render_chat_page(
     answers = list(list_saved_answers(conversation)) if conversation else []
     before = list_answers_before_branch(conversation) if conversation else []
     withheld = rights.find_withheld_answers(request.user, [*before, *answers])
-    changes = find_readable_changes([*before, *answers], withheld)
-    followed = find_followed(request.user, answers)
+    changes = find_changes_of_answers([*before, *answers], withheld)
+    followed = find_followed_answer_ids(request.user, answers)
     turns = [
         build_withheld_turn(answer)
         if answer.pk in withheld
@@ -142,7 +142,7 @@ def list_saved_answers(conversation: Conversation) -> QuerySet[Answer]:
     return conversation.answers.select_related("feedback", "repeats").prefetch_related("citations", read)
 
 
-def find_readable_changes(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, PassageChange]:
+def find_changes_of_answers(answers: Iterable[Answer], withheld: Collection[uuid.UUID]) -> dict[int, PassageChange]:
     shown = (answer for answer in answers if answer.pk not in withheld)
     return find_changes(citation for answer in shown for citation in answer.citations.all())
 
@@ -173,7 +173,7 @@ def build_sidebar(request: HttpRequest, shown: str = "") -> Sidebar:
     asked_for = request.GET.get("show", "")
     return {
         "collections": list(DocumentCollection.objects.readable_by(request.user)),
-        "listing": list_newest(
+        "listing": list_newest_conversations(
             list_own_conversations(request),
             request.user,
             (request.GET.get("q") or request.POST.get("q") or "").strip(),

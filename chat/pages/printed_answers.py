@@ -50,11 +50,14 @@ class PrintedAnswer:
     @property
     def body(self) -> SafeString:
         turn = self.turn
-        links = [replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None) for cited in _unique_markers(turn)]
+        links = [
+            replace(cited, href=f"#note-{turn.id}-{cited.marker}", change=None)
+            for cited in _list_footnoted_passages(turn)
+        ]
         return render_answer(turn.answer.text, links, turn.doubts, turn.linkable_addresses)
 
 
-def _unique_markers(turn: ShownTurn) -> tuple[CitedPassage, ...]:
+def _list_footnoted_passages(turn: ShownTurn) -> tuple[CitedPassage, ...]:
     # A stopped answer gets no footnotes, because its markers were not checked.
     return () if turn.is_stopped else turn.citations
 
@@ -67,7 +70,7 @@ def build_printed_answers(
     cited = [citation for turn in shown for citation in turn.answer.citations.all()]
     documents = Document.objects.select_related("text").defer("text__text", "text__sections", "text__pages")
     known = documents.in_bulk({citation.document_id for citation in cited} - {None})
-    names = _build_scope_namer([turn.answer for turn in shown], user)
+    name_scope = _build_scope_namer([turn.answer for turn in shown], user)
     printed = []
     for turn in turns:
         if turn not in shown:
@@ -76,7 +79,7 @@ def build_printed_answers(
         citations = () if turn.is_stopped else turn.answer.citations.all()
         notes = _build_footnotes(turn.answer, citations, known, build_address)
         filters = [f"{chip.label}: {chip.text}" for chip in turn.filters]
-        printed.append(PrintedAnswer(turn, ", ".join([names(turn.answer), *filters]), notes))
+        printed.append(PrintedAnswer(turn, ", ".join([name_scope(turn.answer), *filters]), notes))
     return printed
 
 
@@ -87,7 +90,7 @@ def _build_scope_namer(answers: Iterable[Answer], user: AnyUser) -> Callable[[An
     wanted = {answer.document_id for answer in listed} - {None}
     documents = Document.objects.readable_by(user).in_bulk(wanted) if wanted else {}
 
-    def name(answer: Answer) -> str:
+    def name_scope(answer: Answer) -> str:
         if (document := documents.get(answer.document_id or 0)) is not None:
             return _("the document “%s”") % document
         if answer.collection_id is None and answer.document_id is None:
@@ -95,7 +98,7 @@ def _build_scope_namer(answers: Iterable[Answer], user: AnyUser) -> Callable[[An
         collection = collections.get(answer.collection_id or 0)
         return _("the collection “%s”") % collection if collection else _("part of the documents")
 
-    return name
+    return name_scope
 
 
 def _build_footnotes(

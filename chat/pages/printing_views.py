@@ -23,7 +23,7 @@ from chat.pages.turns import ShownTurn
 @require_safe
 @admit_visitors
 def print_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _print(
+    return _render_printed_page(
         request, *_load_own_conversation(request, conversation_id), reverse("chat:conversation", args=[conversation_id])
     )
 
@@ -31,13 +31,15 @@ def print_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> 
 @require_safe
 @admit_visitors
 def save_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    return _save(request, *_load_own_conversation(request, conversation_id), get_withheld_message())
+    return _build_markdown_download(request, *_load_own_conversation(request, conversation_id), get_withheld_message())
 
 
 @require_safe
 @admit_visitors
 def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    response = _print(request, *_read_shared(request, token), reverse("chat:shared", args=[token]))
+    response = _render_printed_page(
+        request, *_load_shared_turns_or_404(request, token), reverse("chat:shared", args=[token])
+    )
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
@@ -45,8 +47,10 @@ def print_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 @require_safe
 @admit_visitors
 def save_shared_conversation(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
-    turns, heading = _read_shared(request, token)
-    response = _save(request, turns, heading, _("This answer quotes documents that you may not read."))
+    turns, heading = _load_shared_turns_or_404(request, token)
+    response = _build_markdown_download(
+        request, turns, heading, _("This answer quotes documents that you may not read.")
+    )
     response["X-Robots-Tag"] = "noindex, nofollow"
     return response
 
@@ -56,7 +60,7 @@ def _load_own_conversation(request: HttpRequest, conversation_id: uuid.UUID) -> 
     return load_own_turns(conversation, request.user), str(conversation)
 
 
-def _read_shared(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn], str]:
+def _load_shared_turns_or_404(request: HttpRequest, token: uuid.UUID) -> tuple[list[ShownTurn], str]:
     conversation = sharing.find_shared_conversation(token, request.user)
     if conversation is None:
         raise Http404
@@ -75,7 +79,7 @@ def _select_turns_to_print(
     return chosen, chosen[0].answer.question
 
 
-def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back: str) -> HttpResponse:
+def _render_printed_page(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back: str) -> HttpResponse:
     chosen, heading = _select_turns_to_print(request, turns, heading)
     context = {
         "heading": heading,
@@ -90,7 +94,9 @@ def _print(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, back:
     return render(request, "chat/printed.html", context)
 
 
-def _save(request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withheld: str) -> HttpResponse:
+def _build_markdown_download(
+    request: HttpRequest, turns: Sequence[ShownTurn], heading: str, withheld: str
+) -> HttpResponse:
     chosen, heading = _select_turns_to_print(request, turns, heading)
     printed = build_printed_answers(chosen, request.user, request.build_absolute_uri)
     text = write_markdown(printed, request.build_absolute_uri("/"), withheld)

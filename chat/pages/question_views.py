@@ -21,7 +21,7 @@ from django_htmx.http import HttpResponseClientRedirect, push_url, reswap, retar
 from chat.answering.writers import list_choosable_models
 from chat.budgets import QuestionThrottle
 from chat.conversations import rights
-from chat.conversations.following import find_followed
+from chat.conversations.following import find_followed_answer_ids
 from chat.conversations.rights import (
     find_readable_answer,
     get_visitor,
@@ -29,17 +29,17 @@ from chat.conversations.rights import (
     list_own_answers,
     list_stoppable_answers,
 )
-from chat.exceptions import AskLater, InvalidQuestion
+from chat.exceptions import InvalidQuestion, TemporarilyUnanswerable
 from chat.models import Answer, Conversation
 from chat.pages.access import admit_visitors, get_own_conversation, may_correct_answers, may_debug
 from chat.pages.cards import build_source_cards
 from chat.pages.changes import find_changes
 from chat.pages.filters import build_filter_context, read_filters
 from chat.pages.page_views import build_sidebar, is_followed, render_chat_page
-from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_piece
+from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_line_piece
 from chat.pages.suggestions import list_follow_up_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn, describe_failed_parts
-from chat.payload_types import FailedPayload, SearchedPayload, TokenPayload
+from chat.payload_types import FailedEventPayload, SearchedEventPayload, TokenPayload
 from chat.streaming import asking, readers, sse, streams
 from chat.streaming.saving import DELETED
 from chat.streaming.streams import EVENT_ID
@@ -72,7 +72,7 @@ def _load_turn(request: HttpRequest, answer_id: uuid.UUID) -> ShownTurn:
     answer = find_readable_answer(request, answer_id)
     if rights.is_withheld(request.user, answer):
         return build_withheld_turn(answer)
-    followed = find_followed(request.user, [answer]) if is_own(request, answer.conversation) else None
+    followed = find_followed_answer_ids(request.user, [answer]) if is_own(request, answer.conversation) else None
     models = list_choosable_models(request.user)
     turn = build_turn(answer, debug=may_debug(request), may_correct_answers=may_correct_answers(request), models=models)
     # The answer has no citations yet, so the "Follow" button is shown only when the stream ends.
@@ -91,7 +91,7 @@ async def _encode_frames(
         async for event in followed:
             if event.name in ("completed", "failed"):
                 failure = event.payload if event.name == "failed" else None
-                turn = await sync_to_async(_load_final_turn, thread_sensitive=False)(turn, failure)
+                turn = await sync_to_async(_reload_ended_turn, thread_sensitive=False)(turn, failure)
                 # Rendering in this thread would block all other streams.
                 yield await sync_to_async(page.end, thread_sensitive=False)(event.name, turn, event.event_id)
                 break
@@ -99,7 +99,7 @@ async def _encode_frames(
     yield sse.encode_event("", event="done")
 
 
-def _load_final_turn(turn: ShownTurn, failure: FailedPayload | None) -> ShownTurn:
+def _reload_ended_turn(turn: ShownTurn, failure: FailedEventPayload | None) -> ShownTurn:
     try:
         answer = Answer.objects.select_related("feedback", "repeats").filter(pk=turn.id).first()
         if answer is None or not answer.is_finished:
@@ -151,7 +151,7 @@ class _StreamedTurn:
         with translation.override(self._language):
             return self._render_frame(name, "chat/_finished.html", {"turn": turn}, event_id)
 
-    def _describe_search(self, payload: SearchedPayload, event_id: str) -> bytes:
+    def _describe_search(self, payload: SearchedEventPayload, event_id: str) -> bytes:
         sources = build_source_cards(payload["sources"])
         self._titles.update((source.marker, source.document) for source in sources)
         context = {
@@ -168,7 +168,7 @@ class _StreamedTurn:
         shown = (
             self._markdown.feed(text, at)
             if self._markdown is not None
-            else render_piece(text, self._turn.id, self._titles, at=at)
+            else render_line_piece(text, self._turn.id, self._titles, at=at)
         )
         if isinstance(shown, RenderedLines):
             return self._render_frame("lines", "chat/_lines.html", {"lines": shown}, event_id)
@@ -181,7 +181,7 @@ class _StreamedTurn:
 
 @require_POST
 @admit_visitors
-def ask(request: HttpRequest) -> HttpResponse:
+def ask_question(request: HttpRequest) -> HttpResponse:
     """Save a question and return a page part that connects to the answer's stream.
 
     Clients other than htmx wait for the answer and get its page.
@@ -196,7 +196,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     if problem:
         return _refuse(request, problem, named)
     throttle = QuestionThrottle()
-    if not throttle.allow_request(request, ask):
+    if not throttle.allow_request(request, ask_question):
         wait = _("Too many questions at once. Please try again in %(seconds)d seconds.")
         return _refuse(request, wait % {"seconds": round(throttle.wait() or 1)}, named, status=429)
     try:
@@ -216,7 +216,7 @@ def ask(request: HttpRequest) -> HttpResponse:
         )
     except InvalidQuestion as error:
         return _refuse(request, str(error), named)
-    except AskLater as error:
+    except TemporarilyUnanswerable as error:
         response = _refuse(request, str(error), named, status=error.status)
         response["Retry-After"] = str(error.retry_after_seconds)
         return response
@@ -287,7 +287,7 @@ def show_filters(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @admit_visitors
-def stop(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
+def stop_answering(request: HttpRequest, answer_id: uuid.UUID) -> HttpResponse:
     answer = get_object_or_404(list_stoppable_answers(request), pk=answer_id)
     async_to_sync(streams.stop_answer)(answer.pk)
     if request.htmx:  # type: ignore[attr-defined]

@@ -66,11 +66,11 @@ def render_answer(
     }
     html = markdown_marks.render_with_marks(MARKDOWN, text, marks, env)
     for number, doubt in enumerate(doubts):
-        html = _add_sign(html, number, doubt)
+        html = _add_doubt_sign(html, number, doubt)
     return mark_safe(html)  # noqa: S308
 
 
-def _add_sign(html: str, number: int, doubt: DoubtfulRange) -> str:
+def _add_doubt_sign(html: str, number: int, doubt: DoubtfulRange) -> str:
     """Insert a warning sign after the doubtful words, whose element has the attribute ``data-doubt``.
 
     The model cannot write this attribute, because the answer's text is escaped.

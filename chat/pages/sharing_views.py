@@ -11,12 +11,12 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from chat.conversations import sharing
-from chat.conversations.following import find_followed
+from chat.conversations.following import find_followed_answer_ids
 from chat.conversations.rights import is_own
 from chat.models import Answer, Conversation
 from chat.pages.access import admit_visitors, get_own_conversation
 from chat.pages.forms import ShareForm
-from chat.pages.page_views import find_readable_changes, is_followed, list_answers_before_branch, list_saved_answers
+from chat.pages.page_views import find_changes_of_answers, is_followed, list_answers_before_branch, list_saved_answers
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
 
@@ -30,7 +30,7 @@ def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
         return HttpResponse(_("Choose what is shared, and with whom."), status=422, content_type="text/plain")
     chosen = form.cleaned_data
     sharing.share_conversation(conversation, chosen["scope"], chosen["audience"], chosen["answer"])
-    return _show(request, conversation, _("Shared. Copy the link."))
+    return _render_sharing_form(request, conversation, _("Shared. Copy the link."))
 
 
 @require_POST
@@ -38,10 +38,10 @@ def share(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
 def stop_sharing(request: HttpRequest, conversation_id: uuid.UUID) -> HttpResponse:
     conversation = get_own_conversation(request, conversation_id)
     sharing.stop_sharing(conversation)
-    return _show(request, conversation, _("The conversation is not shared any more."))
+    return _render_sharing_form(request, conversation, _("The conversation is not shared any more."))
 
 
-def _show(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
+def _render_sharing_form(request: HttpRequest, conversation: Conversation, said: str) -> HttpResponse:
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat:conversation", conversation.pk)
     response = render(request, "chat/_share.html", {"conversation": conversation, "unfolded": True})
@@ -70,10 +70,10 @@ def show_shared_conversation(request: HttpRequest, token: uuid.UUID) -> HttpResp
 def load_shared_turns(conversation: Conversation, token: uuid.UUID, user: AnyUser) -> tuple[list[ShownTurn], str]:
     # A shared answer may repeat an earlier one, so the rights to all answers of the conversation are checked.
     answers = list(list_saved_answers(conversation))
-    withheld = sharing.find_withheld_when_shared(user, [*list_answers_before_branch(conversation), *answers])
+    withheld = sharing.find_withheld_shared_answers(user, [*list_answers_before_branch(conversation), *answers])
     answers = [answer for answer in answers if sharing.is_shared(conversation, answer)]
-    changes = find_readable_changes(answers, withheld)
-    followed = find_followed(user, answers)
+    changes = find_changes_of_answers(answers, withheld)
+    followed = find_followed_answer_ids(user, answers)
     turns = [
         # The page gets no database ids, because a reader could use them to change answers that have no owner.
         replace(

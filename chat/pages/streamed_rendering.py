@@ -14,7 +14,7 @@ from chat.pages.answer_markdown import MARKDOWN
 LARGEST_CHARACTERS = 4000
 
 
-def render_piece(
+def render_line_piece(
     text: str, answer_id: object, markers: Mapping[int, str], before: str = "", at: Collection[int] | None = None
 ) -> SafeString:
     """Return a new piece of an unfinished line as HTML, with links for its markers (``[1]``).
@@ -73,18 +73,18 @@ class StreamedMarkdown:
         lines = self._text[: self._text.rfind("\n") + 1]
         is_within_code = find_unfinished_markup(lines) < len(lines)
         if is_within_code or len(lines) <= 1.1 * self._rendered_characters:
-            return render_piece(text, self._answer_id, self._titles, before, self._at)
+            return render_line_piece(text, self._answer_id, self._titles, before, self._at)
         self._rendered_characters = len(lines)
         env = {
             "markers": self._titles,
-            "link": self._link,
+            "link": self._link_marker,
         }
         html = mark_safe(MARKDOWN.render(lines, env))  # noqa: S308
         return RenderedLines(
-            html, render_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at)
+            html, render_line_piece(self._text[len(lines) :], self._answer_id, self._titles, lines, self._at)
         )
 
-    def _link(self, marker: int, at: int) -> str:
+    def _link_marker(self, marker: int, at: int) -> str:
         is_marker = self._at is None or at in self._at
         return _link_source(self._answer_id, marker, self._titles) if is_marker else ""
 

@@ -73,10 +73,10 @@ def _load_suggestions(collection: Collection) -> list[str]:
     # The cache key contains the collection's version and its restrictions, so a change of either gives a new list.
     version = CollectionStatistics.objects.filter(pk=collection.pk).values_list("version", flat=True).first()
     key = f"suggestions:{collection.pk}:{version}:{hash_restrictions([collection.pk], [ANYBODY])}"
-    return caches["process"].get_or_set(key, lambda: _find_suggestions(collection), _KEPT_SECONDS) or []
+    return caches["process"].get_or_set(key, lambda: _find_suggested_questions(collection), _KEPT_SECONDS) or []
 
 
-def _find_suggestions(collection: Collection) -> list[str]:
+def _find_suggested_questions(collection: Collection) -> list[str]:
     # All readers of the collection see the suggestions, so they must not come from restricted documents.
     ready = Document.objects.filter(collection=collection, status=Document.Status.READY)
     documents = ready.exclude(build_group_restricted_condition()).order_by("?")
@@ -107,16 +107,18 @@ def _is_clear_first_hit(question: str, chunk_id: int, filters: SearchFilters) ->
     return len(hits) < 2 or hits[0].score - hits[1].score >= SURE_LEAD
 
 
-def _find_standalone_questions(path: list[str], written: list[str]) -> list[str]:
+def _find_standalone_questions(heading_path: list[str], stored_questions: list[str]) -> list[str]:
     """Return a passage's questions that are clear without the passage.
 
-    Candidates are the last heading in ``path``, if it is a question, and the stored questions (``written``).
+    Candidates are the last heading in ``heading_path``, if it is a question, and ``stored_questions``.
     """
-    headings = [_NUMBER.sub("", heading) for heading in path[-1:] if heading.endswith("?") and not heading.isupper()]
+    headings = [
+        _NUMBER.sub("", heading) for heading in heading_path[-1:] if heading.endswith("?") and not heading.isupper()
+    ]
     # A question with only one content word, such as "What is the policy?", is unclear without the passage.
     return [
         question
-        for question in (*headings, *written)
+        for question in (*headings, *stored_questions)
         if _SHORTEST <= len(question) <= _LONGEST and len(set(find_stems(question))) > 1
     ]
 

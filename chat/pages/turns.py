@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from chat.answering.approved_answers import get_approval
 from chat.answering.checking.addresses import find_addresses
-from chat.answering.checking.citations import Marker, find_markers, remove_markers
+from chat.answering.checking.citations import CitationMarker, find_markers, remove_markers
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.models import Answer, Citation, Feedback
 from chat.pages.answer_text import describe_approval, has_table_rows
@@ -26,8 +26,8 @@ from chat.pages.cards import (
     build_source_cards,
 )
 from chat.pages.changes import PassageChange, list_distinct_changes
-from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked, find_doubts
-from chat.pages.filters import build_chips
+from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked_statements, find_doubtful_ranges
+from chat.pages.filters import build_filter_chips
 from chat.pages.plain_text import convert_to_plain_text
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
@@ -144,7 +144,7 @@ class ShownTurn:
     def doubt_summary(self) -> str:
         if not self.doubts:
             return ""
-        checked = count_checked(self.answer.statements)
+        checked = count_checked_statements(self.answer.statements)
         if checked == 1:
             return _("This answer is not supported by the sources.")
         summary = ngettext(
@@ -155,7 +155,7 @@ class ShownTurn:
         return summary % {"doubted": len(self.doubts), "checked": checked}
 
     @property
-    def copy_text(self) -> str:
+    def text_to_copy(self) -> str:
         sources = (
             f"[{each.marker}] {', '.join(filter(None, (each.title, each.where)))}" for each in self.cited_sources
         )
@@ -164,7 +164,9 @@ class ShownTurn:
     @property
     def spoken_text(self) -> str:
         at = [(cited.marker, cited.marker_start) for cited in self.citations if cited.marker_start is not None]
-        markers = [Marker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))]
+        markers = [
+            CitationMarker(number, start, start + len(f"[{number}]")) for number, start in sorted(at, key=itemgetter(1))
+        ]
         text = remove_markers(self.answer.text, markers or None)
         return " ".join(filter(None, [self.doubt_summary, convert_to_plain_text(text)]))
 
@@ -195,11 +197,11 @@ def build_turn(
         citations=citations,
         sources=build_source_cards(answer.sources, citations),
         results=build_result_cards(answer.alternatives),
-        doubts=find_doubts(answer.statements),
+        doubts=find_doubtful_ranges(answer.statements),
         approved=describe_approval(approval.by, approval.on) if approval else "",
-        filters=build_chips(answer, viewer),
+        filters=build_filter_chips(answer, viewer),
         passes_nothing=answer.refused and viewer is None and _has_empty_filter_result(answer),
-        is_narrow=answer.refused and not approval and _has_narrow_scope(answer),
+        is_narrow=answer.refused and not approval and _is_limited_to_some_documents(answer),
         helpful=feedback.helpful if feedback else None,
         reason=feedback.reason if feedback else "",
         comment=feedback.comment if feedback else "",
@@ -207,12 +209,12 @@ def build_turn(
         may_correct_answers=may_correct_answers,
         models=models,
         changes=changed,
-        last_read=None if changed or changes is None else _find_last_reading(rows),
+        last_read=None if changed or changes is None else _find_earliest_ingestion(rows),
         followed=followed if rows else None,
     )
 
 
-def _has_narrow_scope(answer: Answer) -> bool:
+def _is_limited_to_some_documents(answer: Answer) -> bool:
     if answer.collection is None:
         return False
     others = DocumentCollection.objects.in_service().exclude(pk=answer.collection.pk)
@@ -228,7 +230,7 @@ def _has_empty_filter_result(answer: Answer) -> bool:
         return False
 
 
-def _find_last_reading(citations: Iterable[Citation]) -> datetime | None:
+def _find_earliest_ingestion(citations: Iterable[Citation]) -> datetime | None:
     documents = [citation.document for citation in citations]
     read = [document.ingested_at for document in documents if document is not None and document.ingested_at is not None]
     return min(read) if documents and len(read) == len(documents) else None

@@ -30,7 +30,7 @@ def script(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @xframe_options_exempt
-def frame(request: HttpRequest) -> HttpResponse:
+def show_widget(request: HttpRequest) -> HttpResponse:
     """Show the chat for the widget's iframe.
 
     Raises: Http404 if WIDGET_SITES is empty or visitors must sign in.

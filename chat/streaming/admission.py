@@ -70,7 +70,7 @@ class AnswerAdmission:
             now = self._clock()
             self._reserved = {key: each for key, each in self._reserved.items() if each.until > now}
             places = Counter(each.caller for each in (*self._reserved.values(), *self._joined.values()))
-            most_of_caller = compute_caller_share(self.max_concurrent_answers) + compute_caller_share(
+            most_of_caller = compute_places_per_caller(self.max_concurrent_answers) + compute_places_per_caller(
                 self.max_waiting_answers
             )
             # A caller's answers beyond the caller's share take no places from other callers.
@@ -88,7 +88,7 @@ class AnswerAdmission:
                 raise BudgetSpent(sentence, self._estimate_seconds(1))
             self._reserved[answer_id] = _QueuePlace(caller, now + RESERVED_SECONDS)
 
-    def release(self, answer_id: UUID) -> None:
+    def release_reservation(self, answer_id: UUID) -> None:
         with self._lock:
             self._reserved.pop(answer_id, None)
 
@@ -112,7 +112,7 @@ class AnswerAdmission:
             for key, each in self._joined.items():
                 if not each.has_begun:
                     taken[each.caller] += 1
-                    is_within = not each.caller or taken[each.caller] <= compute_caller_share(
+                    is_within = not each.caller or taken[each.caller] <= compute_places_per_caller(
                         self.max_concurrent_answers
                     )
                     (may_begin if is_within else held_back).append(key)
@@ -123,7 +123,7 @@ class AnswerAdmission:
         with self._lock:
             self._joined[answer_id].begun_at = self._clock()
             self._update_gauges()
-        self._wake_others()
+        self._wake_waiting_answers()
 
     def leave(self, answer_id: UUID) -> None:
         with self._lock:
@@ -131,7 +131,7 @@ class AnswerAdmission:
             if begun_at is not None:
                 self._mean_seconds += NEWEST_SHARE * (self._clock() - begun_at - self._mean_seconds)
             self._update_gauges()
-        self._wake_others()
+        self._wake_waiting_answers()
 
     def _estimate_seconds(self, answers: float) -> int:
         return max(2, min(LONGEST_RETRY_SECONDS, math.ceil(self._mean_seconds * answers)))
@@ -145,7 +145,7 @@ class AnswerAdmission:
         ANSWERS_IN_WRITING.set(writing)
         ANSWERS_IN_QUEUE.set(waiting)
 
-    def _wake_others(self) -> None:
+    def _wake_waiting_answers(self) -> None:
         for each in list(self._joined.values()):
             if not each.has_begun:
                 each.wake()
@@ -154,5 +154,5 @@ class AnswerAdmission:
 ADMISSION = AnswerAdmission()
 
 
-def compute_caller_share(places: int) -> int:
+def compute_places_per_caller(places: int) -> int:
     return max(1, int(places * settings.CALLER_SHARE))

@@ -59,7 +59,7 @@ def build_key(
     if settings.ANSWER_CACHE_SECONDS <= 0:
         return ""
     profile = choose_profile_for_visitor(subject)
-    writer = writer or writers.get_default_writer()
+    writer = writer or writers.get_default_writer_name()
     model = writers.list_language_models().get(writer)
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts: dict[str, object] = {
@@ -96,7 +96,7 @@ def build_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find_reusable(key: str) -> Answer | None:
+def find_reusable_answer(key: str) -> Answer | None:
     """Return the newest answer with this key that may be used again; None if there is none."""
     if not key:
         return None
@@ -125,12 +125,12 @@ def find_cached_answer(
 
     The key is empty if the cache is off. Raises: SearchUnavailable.
     """
-    subject = answer.conversation.subject
+    subject = answer.conversation.experiment_subject
     key = build_key(answer.question, filters, method=answer.method, history=history, subject=subject, writer=writer)
     if not key or answer.anew:
         ANSWER_CACHE.labels(outcome="off").inc()
         return key, None
-    earlier = find_reusable(key)
+    earlier = find_reusable_answer(key)
     ANSWER_CACHE.labels(outcome="hit" if earlier else "miss").inc()
     return key, earlier
 

@@ -73,7 +73,7 @@ def create_answer(
     if model and model not in models:
         raise InvalidQuestion(_("There is no language model named “%s” for you.") % model[:60], field="model")
     with _reserve_queue_place(caller) as answer_id, transaction.atomic():
-        budgets.spend_question(user)
+        budgets.count_asked_question(user)
         if conversation_id is not None:
             conversation = _find_continuable_conversations(user, visitor).filter(pk=conversation_id).first()
             if conversation is None:
@@ -148,14 +148,14 @@ def _reserve_queue_place(caller: str) -> Iterator[uuid.UUID]:
     try:
         yield answer_id
     except BaseException:
-        ADMISSION.release(answer_id)
+        ADMISSION.release_reservation(answer_id)
         raise
 
 
 def _find_continuable_conversations(user: AnyUser, visitor: str) -> QuerySet[Conversation]:
     if not visitor and not user.is_authenticated:
         return list_unowned_conversations()
-    return Conversation.objects.of(user, visitor)
+    return Conversation.objects.owned_by(user, visitor)
 
 
 def clean_question(question: str) -> str:

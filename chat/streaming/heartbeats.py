@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 
 from chat.models import Answer
 from chat.streaming import saving
-from chat.streaming.runs import RUNS, Run
+from chat.streaming.runs import RUNS, WritingRun
 from core.database import NOT_WAITING, fetch_rows
 from core.threads import in_database
 
@@ -57,14 +57,14 @@ async def watch_runs(loop: asyncio.AbstractEventLoop) -> None:
                 run.cancel()
 
 
-def _is_abandoned(run: Run) -> bool:
+def _is_abandoned(run: WritingRun) -> bool:
     now = time.monotonic()
     if run.readers or run.may_return:
         return not run.followers and now - run.last_followed > UNFOLLOWED_SECONDS
     return now - run.last_read > GONE_SECONDS
 
 
-def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+def _store(snapshots: Mapping[WritingRun, int]) -> dict[WritingRun, bool]:
     """Store the first events of each answer, and renew the leases.
 
     ``snapshots`` maps runs to the number of events to store. Return the runs that this process may still write, each
@@ -73,22 +73,22 @@ def _store(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
     if not snapshots:
         return {}
     try:
-        return _store_snapshots(snapshots)
+        return _renew_leases_and_store_events(snapshots)
     except DatabaseError:
         if len(snapshots) == 1:
             raise
         logger.exception("Events of %d answers could not be stored together; each is tried alone.", len(snapshots))
-    followed: dict[Run, bool] = {}
+    followed: dict[WritingRun, bool] = {}
     for run, upto in snapshots.items():
         try:
-            followed |= _store_snapshots({run: upto})
+            followed |= _renew_leases_and_store_events({run: upto})
         except DatabaseError:
             logger.exception("Events of answer %s could not be stored.", run.answer.pk)
             followed[run] = False
     return followed
 
 
-def _store_snapshots(snapshots: Mapping[Run, int]) -> dict[Run, bool]:
+def _renew_leases_and_store_events(snapshots: Mapping[WritingRun, int]) -> dict[WritingRun, bool]:
     by_lease = {run.answer.lease: run for run in snapshots}
     with transaction.atomic():
         renewed = fetch_rows(_RENEW, [list(by_lease), list(Answer.UNFINISHED), timedelta(seconds=UNFOLLOWED_SECONDS)])

@@ -6,16 +6,16 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from chat.answering.approved_answers import get_approval, split_text
-from chat.answering.checking.citations import Marker
+from chat.answering.checking.citations import CitationMarker
 from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.results import find_snippet
 from chat.models import Answer, Citation, Conversation
 from chat.payload_types import (
-    AlternativePayload,
-    CompletedPayload,
+    AlternativePassagePayload,
+    CompletedEventPayload,
     ComputedPayload,
-    PlacePayload,
-    SearchedPayload,
+    DocumentPlacePayload,
+    SearchedEventPayload,
     ShownRowsPayload,
     SourcePayload,
     TokenPayload,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _WORDS = [each.name for each in fields(CitedWords)]
 
 
-def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayload:
+def build_token_payload(text: str, markers: Iterable[CitationMarker] | None = None) -> TokenPayload:
     """Return the payload of the event `token`. If ``markers`` is None, every ``[n]`` in ``text`` is a marker."""
     if markers is None:
         return {"text": text}
@@ -44,16 +44,18 @@ def build_token(text: str, markers: Iterable[Marker] | None = None) -> TokenPayl
     }
 
 
-def build_tokens(answer: Answer) -> Iterator[TokenPayload]:
+def build_token_payloads(answer: Answer) -> Iterator[TokenPayload]:
     cited = [(each.marker, each.marker_start, each.marker_end) for each in answer.citations.all()]
     begin = 0
     for piece in split_text(answer.text):
         end = begin + len(piece)
-        yield build_token(piece, [Marker(*each).shift_by(-begin) for each in cited if begin <= each[1] < end])
+        yield build_token_payload(
+            piece, [CitationMarker(*each).shift_by(-begin) for each in cited if begin <= each[1] < end]
+        )
         begin = end
 
 
-def build_searched_payload(draft: AnswerDraft) -> SearchedPayload:
+def build_searched_event_payload(draft: AnswerDraft) -> SearchedEventPayload:
     trace = draft.trace
     return {
         "sources": [build_source_payload(found, draft.question) for found in draft.sources],
@@ -66,7 +68,7 @@ def build_searched_payload(draft: AnswerDraft) -> SearchedPayload:
     }
 
 
-def build_stored_searched_payload(answer: Answer) -> SearchedPayload:
+def build_stored_searched_payload(answer: Answer) -> SearchedEventPayload:
     return {
         "sources": answer.sources,
         "search_method": answer.search_method,
@@ -95,7 +97,7 @@ def find_completed_question(trace: SearchTrace) -> str:
 
 
 def set_search_fields(answer: Answer, draft: AnswerDraft) -> None:
-    found = build_searched_payload(draft)
+    found = build_searched_event_payload(draft)
     answer.sources, answer.search_method, answer.degraded = found["sources"], found["search_method"], found["degraded"]
     answer.completed_question, answer.joined_question = found["completed_question"], found["joined_question"]
     answer.confidence = found["confidence"]
@@ -106,7 +108,7 @@ def set_outcome_fields(answer: Answer, draft: AnswerDraft | None, outcome: Compl
     """Set the answer's fields from the finished draft. Return its citations, not yet saved."""
     for name in ("text", "state", "refused", "generator", "notice"):
         setattr(answer, name, getattr(outcome, name))
-    answer.alternatives = [_describe_alternative(each) for each in outcome.alternatives]
+    answer.alternatives = [_describe_alternative_passage(each) for each in outcome.alternatives]
     answer.choices = to_json(outcome.choices)
     answer.statements = to_json(outcome.statements)
     answer.usage = to_json(outcome.usage) if outcome.usage is not None else {}
@@ -148,7 +150,7 @@ def _has_instructions(content: str) -> bool:
     return bool(find_instructions(content))
 
 
-def _describe_place(passage: Passage) -> PlacePayload:
+def _describe_place(passage: Passage) -> DocumentPlacePayload:
     return {
         "collection": passage.collection_name,
         "chunk_id": passage.chunk_id,
@@ -165,7 +167,7 @@ def _describe_place(passage: Passage) -> PlacePayload:
     }
 
 
-def _describe_alternative(found: AlternativePassage) -> AlternativePayload:
+def _describe_alternative_passage(found: AlternativePassage) -> AlternativePassagePayload:
     passage = found.passage
     return {
         **_describe_place(passage),
@@ -202,7 +204,7 @@ def _build_citation(answer: Answer, cited: VerifiedCitation) -> Citation:
     return Citation(answer=answer, **own, **place)
 
 
-def build_completed_payload(answer: Answer, citations: Iterable[Citation]) -> CompletedPayload:
+def build_completed_payload(answer: Answer, citations: Iterable[Citation]) -> CompletedEventPayload:
     """Return the payload of a finished answer. If it repeats an earlier answer, that answer's id is left out."""
     approval = get_approval(answer.approved)
     return {

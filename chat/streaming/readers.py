@@ -20,7 +20,7 @@ from chat.conversations import rights
 from chat.conversations.history import find_earlier_sources
 from chat.conversations.rights import Rights
 from chat.models import Answer, StreamedEvent
-from chat.payload_types import PlacePayload, SearchedPayload
+from chat.payload_types import DocumentPlacePayload, SearchedEventPayload
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, get_limits, set_limits
@@ -57,7 +57,7 @@ async def follow_as_reader(
     if not await in_database(reader.may_begin_reading):
         yield _build_withheld_event()
         return
-    events = streams.follow_stream(answer_id, after, may_return=may_return, caller=caller)
+    events = streams.follow_answer_stream(answer_id, after, may_return=may_return, caller=caller)
     async with aclosing(_yield_while_permitted(events, reader)) as permitted:
         async for event in permitted:
             yield event
@@ -69,7 +69,7 @@ async def _yield_while_permitted(
     checked_at = time.monotonic()
     try:
         while True:
-            following = asyncio.ensure_future(_read_next(events))
+            following = asyncio.ensure_future(_read_next_event(events))
             try:
                 while not following.done():
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
@@ -87,7 +87,7 @@ async def _yield_while_permitted(
             if event is None:
                 return
             if event.name == "searched":
-                may_read = await in_database(reader.may_read, event.payload["sources"])
+                may_read = await in_database(reader.may_read_sources, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
                 is_saved = event.name == "completed" and event.answer.is_finished
                 may_read = await in_database(reader.may_begin_reading, event.answer if is_saved else None)
@@ -100,15 +100,15 @@ async def _yield_while_permitted(
         await events.aclose()
 
 
-async def _read_next(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
+async def _read_next_event(events: AsyncIterator[StreamedEvent]) -> StreamedEvent | None:
     return await anext(events, None)
 
 
 def may_still_read(answer: Answer, user: AnyUser) -> bool:
-    held = _find_rights(user.pk, get_limits(user), fresh=True)
+    held = _find_reader_rights(user.pk, get_limits(user), fresh=True)
     if held is None or not held.may_read_collections(answer.source_collections):
         return False
-    return not held.find_hidden_documents(rights.find_documents_behind(answer))
+    return not held.find_hidden_documents(rights.find_used_document_ids(answer))
 
 
 class _Reader:
@@ -140,18 +140,18 @@ class _Reader:
             answer = saved
         self._behind, self._documents = frozenset(answer.source_collections), frozenset(answer.source_documents)
         if answer.is_finished:
-            return self.may_read(answer.quoted_places, fresh=True)
+            return self.may_read_sources(answer.shown_passages, fresh=True)
         collections, documents = find_earlier_sources(answer)
         self._behind |= collections
         self._documents |= documents
         payload = _load_searched_payload(answer)
         return (
-            self.may_read(payload["sources"], fresh=True)
+            self.may_read_sources(payload["sources"], fresh=True)
             if payload is not None
             else self.may_continue_reading(fresh=True)
         )
 
-    def may_read(self, sources: Iterable[PlacePayload], *, fresh: bool = False) -> bool:
+    def may_read_sources(self, sources: Iterable[DocumentPlacePayload], *, fresh: bool = False) -> bool:
         """Return whether the user may read these sources and all sources passed in earlier calls.
 
         If ``fresh``, the rights are not taken from the cache.
@@ -163,7 +163,7 @@ class _Reader:
         return self.may_continue_reading(fresh=fresh)
 
     def may_continue_reading(self, *, fresh: bool = False) -> bool:
-        held = _find_rights(self._user_pk, self._limits, self._session_key, fresh=fresh)
+        held = _find_reader_rights(self._user_pk, self._limits, self._session_key, fresh=fresh)
         if held is None or not (self._is_own or held.reads_all):
             allowed = False
         else:
@@ -172,7 +172,7 @@ class _Reader:
         return allowed or (not fresh and self.may_continue_reading(fresh=True))
 
 
-def _load_searched_payload(answer: Answer) -> SearchedPayload | None:
+def _load_searched_payload(answer: Answer) -> SearchedEventPayload | None:
     run = RUNS.get(answer.pk)
     events = list(run.events) if run is not None else []
     if not events:
@@ -181,7 +181,9 @@ def _load_searched_payload(answer: Answer) -> SearchedPayload | None:
     return next((event.payload for event in reversed(events) if event.name == "searched"), None)
 
 
-def _find_rights(user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool) -> Rights | None:
+def _find_reader_rights(
+    user_pk: int | None, limits: KeyLimits | None, session_key: str = "", *, fresh: bool
+) -> Rights | None:
     now = time.monotonic()
     known = _RIGHTS.get((user_pk, limits, session_key))
     if known is not None and not fresh and now - known[0] < RECHECK_SECONDS / 2:

@@ -22,7 +22,7 @@ def join_tokens(events: Iterable[StreamedEvent]) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class WritingRun:
     """An ``answer`` that this process writes. The process has a lease (the reservation in the database).
 
     - ``stored``: the number of events in the database.
@@ -60,7 +60,7 @@ class Run:
     is_partial: bool = False
 
     @property
-    def text(self) -> str:
+    def written_text(self) -> str:
         return join_tokens(self.events)
 
     def cancel(self) -> None:
@@ -79,8 +79,8 @@ class Run:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
 
-    def publish_next(self, name: str, payload: EventPayload) -> None:
+    def publish_next_event(self, name: str, payload: EventPayload) -> None:
         self.publish(self.build_next_event(name, payload))
 
 
-RUNS: dict[uuid.UUID, Run] = {}
+RUNS: dict[uuid.UUID, WritingRun] = {}

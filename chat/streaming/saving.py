@@ -14,15 +14,15 @@ from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from chat.answering.quoted_words import find_current_quotes
+from chat.answering.quoted_words import find_quotes_in_current_texts
 from chat.conversations import rights
 from chat.conversations.history import store_sources_behind
 from chat.metrics import ANSWERS, MODEL_TOKENS
 from chat.models import Answer, Citation, StreamedEvent
-from chat.payload_types import FailedPayload, SourcePayload
+from chat.payload_types import FailedEventPayload, SourcePayload
 from chat.signals import answer_completed
 from chat.streaming import answer_cache, payloads
-from chat.streaming.runs import Run, join_tokens
+from chat.streaming.runs import WritingRun, join_tokens
 from chat.types import AnswerDraft, AnswerTrace, CompletedEvent, FailedEvent, PromptTrace
 from core import disk
 from core.database import fetch_rows
@@ -68,7 +68,7 @@ def store_events(events: Sequence[StreamedEvent]) -> None:
         cursor.execute(_STORE, [json.dumps(rows)])
 
 
-def save_answer(run: Run) -> StreamedEvent:
+def save_answer(run: WritingRun) -> StreamedEvent:
     """Save the result of a run (the writing of an answer), and return the last event.
 
     A second call returns the same event. The event `lost` means that another process has the answer.
@@ -117,11 +117,11 @@ def save_answer(run: Run) -> StreamedEvent:
                 gap = {"answer": str(answer.pk), "question": answer.question}
                 announce_event(Webhook.Event.GAP_FOUND, {**gap, "collection": collection.slug if collection else None})
             transaction.on_commit(lambda: answer_completed.send_robust(Answer, answer=answer))
-    _count_metrics(answer)
+    _increment_answer_metrics(answer)
     return last
 
 
-def build_failure_payload(error: Exception) -> FailedPayload:
+def build_failure_payload(error: Exception) -> FailedEventPayload:
     """Return the payload of the event `failed` for an error that occurred while the answer was saved."""
     if disk.is_disk_full(error) or disk.is_space_low():
         return {"message": disk.get_disk_full_message(), "code": DISK_FULL}
@@ -139,7 +139,7 @@ def _update_references(citations: list[Citation]) -> list[Citation]:
     for cited in citations:
         cited.chunk_id = cited.chunk_id if cited.chunk_id in chunks else None
         cited.document_id = cited.document_id if cited.document_id in documents else None
-    for cited, found in zip(citations, find_current_quotes(citations), strict=True):
+    for cited, found in zip(citations, find_quotes_in_current_texts(citations), strict=True):
         cited.text_version = found.version if found.is_found else ""
     return citations
 
@@ -162,7 +162,7 @@ def _build_trace(draft: AnswerDraft, sources: Sequence[SourcePayload], *, cut_of
     )
 
 
-def _count_metrics(answer: Answer) -> None:
+def _increment_answer_metrics(answer: Answer) -> None:
     ANSWERS.labels(status=answer.status, refused=str(answer.refused).lower()).inc()
     if answer.usage:
         MODEL_TOKENS.labels(kind="prompt").inc(answer.usage["prompt_tokens"])

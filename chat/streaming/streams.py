@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 from chat.models import Answer, StreamedEvent
 from chat.payload_types import EventPayload
 from chat.streaming import payloads, writing
-from chat.streaming.runs import RUNS, Run
+from chat.streaming.runs import RUNS, WritingRun
 from chat.streaming.saving import DELETED, build_failure_payload
 from core import disk
 from core.threads import in_database
@@ -38,7 +38,7 @@ def build_unstored_event(name: str, payload: EventPayload | None = None) -> Stre
     return StreamedEvent(name=name, payload=payload or {})
 
 
-async def follow_stream(
+async def follow_answer_stream(
     answer_id: uuid.UUID, after: str = "", *, may_return: bool = True, caller: str = ""
 ) -> AsyncGenerator[StreamedEvent, None]:
     """Yield the answer's events after the id ``after``. If no process writes the answer, begin to write it.
@@ -51,7 +51,7 @@ async def follow_stream(
         # A leased answer must be written even if the reader leaves, so the lease is taken by a task that a disconnect
         # does not cancel.
         try:
-            run = await asyncio.shield(asyncio.ensure_future(_start_run(answer_id, may_return, caller)))
+            run = await asyncio.shield(asyncio.ensure_future(_acquire_and_start_run(answer_id, may_return, caller)))
         except DatabaseError as error:
             if not disk.is_disk_full(error):
                 raise
@@ -67,7 +67,7 @@ async def follow_stream(
             yield event
 
 
-async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run | None:
+async def _acquire_and_start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> WritingRun | None:
     run = await in_database(writing.acquire_run, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
@@ -78,7 +78,7 @@ async def _start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> Run
 async def complete_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEvent:
     """Write the answer, or wait for it, and return its last event. The writing stops if this call is cancelled."""
     last = build_unstored_event("failed", {"message": str(DELETED)})
-    async with aclosing(follow_stream(answer_id, may_return=False, caller=caller)) as events:
+    async with aclosing(follow_answer_stream(answer_id, may_return=False, caller=caller)) as events:
         async for event in events:
             last = event
     return last
@@ -86,13 +86,13 @@ async def complete_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEve
 
 async def stop_answer(answer_id: uuid.UUID) -> None:
     """Stop the writing of an answer, in any process. The text so far is saved."""
-    await in_database(Answer.objects.stop, answer_id)
+    await in_database(Answer.objects.stop_answer, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
         run.cancel()
 
 
-async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, None]:
+async def _follow_run(run: WritingRun, after: str) -> AsyncGenerator[StreamedEvent, None]:
     run.readers += 1
     try:
         attempt, position = _parse_position(after)
@@ -110,7 +110,7 @@ async def _follow_run(run: Run, after: str) -> AsyncGenerator[StreamedEvent, Non
                 if event.name == "lost":
                     # Another process now writes the answer, so its events are read from the database.
                     last_id = run.events[position - 2].event_id if position > 1 else after
-                    async for stored in follow_stream(run.answer.pk, last_id):
+                    async for stored in follow_answer_stream(run.answer.pk, last_id):
                         yield stored
                     return
                 yield event
@@ -142,7 +142,7 @@ async def _follow_stored_events(answer_id: uuid.UUID, after: str) -> AsyncGenera
     quiet_since = time.monotonic()
     while True:
         try:
-            answer, is_alive, events = await in_database(_load_stored_after, answer_id, attempt, position)
+            answer, is_alive, events = await in_database(_load_events_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
             yield build_unstored_event("failed", {"message": str(DELETED)})
             return
@@ -161,7 +161,7 @@ async def _follow_stored_events(answer_id: uuid.UUID, after: str) -> AsyncGenera
             yield await in_database(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:
-            async for event in follow_stream(answer_id, after if not attempt else f"{attempt}-{position}"):
+            async for event in follow_answer_stream(answer_id, after if not attempt else f"{attempt}-{position}"):
                 yield event
             return
         if time.monotonic() - quiet_since > PING_SECONDS:
@@ -175,7 +175,7 @@ def _parse_position(after: str) -> tuple[int, int]:
     return (int(known[1]), int(known[2])) if known else (0, 0)
 
 
-def _load_stored_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
+def _load_events_after(answer_id: uuid.UUID, attempt: int, position: int) -> tuple[Answer, bool, list[StreamedEvent]]:
     answer = Answer.objects.annotate(
         is_alive=Q(heartbeat_at__gte=Now() - Answer.SILENT_AFTER),
         is_followed=Q(followed_at__gte=Now() - FOLLOWED_EVERY),

@@ -21,7 +21,7 @@ _WORD = re.compile(r"(\w+(?:[.-]\w+)*)")
 
 
 @register.filter
-def answer_body(turn: ShownTurn) -> SafeString:
+def render_answer_body(turn: ShownTurn) -> SafeString:
     return render_answer(turn.answer.text, turn.links, turn.doubts, turn.linkable_addresses)
 
 
@@ -35,14 +35,14 @@ def result_body(result: ResultCard) -> SafeString:
 def mark_words(text: str, question: str) -> SafeString:
     asked = set(find_stems(question))
     pieces = _WORD.split(text)
-    return format_html_join("", "{}", ((_bold(piece, asked),) for piece in pieces))
+    return format_html_join("", "{}", ((_embolden_asked_word(piece, asked),) for piece in pieces))
 
 
-def _bold(piece: str, asked: set[str]) -> str:
+def _embolden_asked_word(piece: str, asked: set[str]) -> str:
     return format_html("<b>{}</b>", piece) if asked.intersection(find_stems_of_word(piece)) else piece
 
 
 @register.simple_tag(takes_context=True)
-def shared_address(context: dict[str, Any], conversation: Conversation) -> str:
+def build_shared_address(context: dict[str, Any], conversation: Conversation) -> str:
     address: str = context["request"].build_absolute_uri(reverse("chat:shared", args=[conversation.share_token]))
     return address

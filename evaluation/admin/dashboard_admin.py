@@ -23,12 +23,12 @@ from evaluation.dashboard.dashboard_figures import (
     BINS,
     EDGES,
     Activity,
-    Distribution,
+    ScoreDistribution,
     compute_activity,
     compute_distributions,
 )
 from evaluation.dashboard.gaps import MOST_QUESTIONS, find_knowledge_gaps, find_unanswered_questions
-from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness, parse_scope
+from evaluation.dashboard.scope import PERIODS, DashboardScope, find_low_groundedness_scores, parse_scope
 from evaluation.figures import format_day_and_month, format_fixed, format_percent, format_whole_number
 from evaluation.models import Dashboard, Judgement, Score
 from retrieval.documents import sandbox
@@ -64,7 +64,7 @@ class DashboardAdmin(PageAdmin, ReadOnlyAdmin):
             "score_errors": sum(found.errors for found in scores),
             "unhelpful": _make_rows(latest.filter(feedback__helpful=False)[:SHOWN]),
             "refused": _make_rows(latest.filter(refused=True)[:SHOWN]),
-            "ungrounded": _make_score_rows(find_low_groundedness(scope)[:SHOWN]),
+            "ungrounded": _make_score_rows(find_low_groundedness_scores(scope)[:SHOWN]),
             "is_judged": any(found.metric == Score.Metric.GROUNDEDNESS and found.measured_count for found in scores),
             "lists": {
                 "all": scope.build_answer_list_address(),
@@ -141,7 +141,7 @@ def draw_day_charts(scope: DashboardScope, days: Mapping[date, Activity]) -> dic
     }
 
 
-def draw_score_chart(scope: DashboardScope, found: Distribution) -> Drawing:
+def draw_score_chart(scope: DashboardScope, found: ScoreDistribution) -> Drawing:
     labels = [f"{format_fixed(low, 1)} – {format_fixed(high, 1)}" for low, high in pairwise(EDGES)]
     low = sum(high <= found.threshold for high in EDGES[1:]) if found.threshold is not None else 0
     links = [scope.build_low_score_address(found.metric, found.judge)] * low + [None] * (BINS - low)

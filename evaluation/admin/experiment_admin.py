@@ -20,11 +20,11 @@ from evaluation.arms import LEAST_PER_ARM
 from evaluation.experiments import (
     ArmOutcome,
     ExperimentRefused,
+    ExperimentReport,
     ExperimentVerdict,
-    Report,
     build_report,
     describe_verdict,
-    format_points,
+    format_percentage_points,
 )
 from evaluation.figures import format_percent, format_whole_number
 from evaluation.models import Experiment
@@ -103,12 +103,14 @@ class ExperimentAdmin(PageAdmin):
         ]
 
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return self._act(request, pk, experiments.start_experiment)
+        return self._run_experiment_action(request, pk, experiments.start_experiment)
 
     def end_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        return self._act(request, pk, experiments.end_experiment)
+        return self._run_experiment_action(request, pk, experiments.end_experiment)
 
-    def _act(self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]) -> HttpResponse:
+    def _run_experiment_action(
+        self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]
+    ) -> HttpResponse:
         experiment = get_object_or_404(Experiment, pk=pk)
         with self.show_refusals(request, ExperimentRefused):
             experiment = act(experiment, request.user)
@@ -144,15 +146,15 @@ def build_started_context(experiment: Experiment) -> StartedExperimentContext:
     }
 
 
-def _make_row(summary: Report, metric: str) -> dict[str, str]:
+def _make_row(summary: ExperimentReport, metric: str) -> dict[str, str]:
     found = summary.effects[metric]
     interval = _t("too few visitors")
     if found is not None:
-        bounds = {"low": format_points(found.low), "high": format_points(found.high)}
+        bounds = {"low": format_percentage_points(found.low), "high": format_percentage_points(found.high)}
         interval = _t("%(low)s to %(high)s") % bounds if found.is_known else _t("all the same so far")
     return {
         "label": str(Experiment.Metric(metric).label),
-        "difference": format_points(found.difference) if found is not None else "–",
+        "difference": format_percentage_points(found.difference) if found is not None else "–",
         "interval": interval,
         **{outcome.arm: _format_mean(outcome.values[metric]) for outcome in (summary.control, summary.treatment)},
     }

@@ -68,7 +68,7 @@ class GatePolicyAdmin(PageAdmin, FullyReadableRowsAdmin):
                     raise EvaluationError(_t("%(draft)s is %(status)s.") % names)
                 if request.method == "POST":
                     return self._request_runs(request, policy, subject)
-                return self._check_page(request, policy, subject, back)
+                return self._render_check_page(request, policy, subject, back)
         except ImproperProfile as error:
             message = _t("%(version)s cannot be read: %(error)s") % {"version": subject, "error": error}
             self.message_user(request, message, messages.ERROR)
@@ -84,7 +84,7 @@ class GatePolicyAdmin(PageAdmin, FullyReadableRowsAdmin):
         self.tell_done(request, message % number)
         return redirect(request.path)
 
-    def _check_page(
+    def _render_check_page(
         self,
         request: HttpRequest,
         policy: GatePolicy,

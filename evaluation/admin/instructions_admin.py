@@ -26,7 +26,7 @@ from evaluation import gates
 from evaluation.dashboard.gaps import find_unanswered_questions
 from evaluation.dashboard.scope import build_scope
 from evaluation.models import EvaluationQuestion, RunKind
-from evaluation.runs.measurement import Reply, measure_reply
+from evaluation.runs.measurement import MeasuredReply, measure_reply
 from retrieval.admin.curated import CollectionFilter, CuratedRowsAdmin
 from retrieval.models import Collection
 from retrieval.models.collection import CollectionQuerySet
@@ -52,13 +52,13 @@ class PreviewForm(forms.Form):
 
 @admin.register(CollectionInstructions)
 class CollectionInstructionsAdmin(PageAdmin, CuratedRowsAdmin):
-    list_display = ["__str__", "collection", "state", "created_by", "created_at"]
+    list_display = ["__str__", "collection", "state_badge", "created_by", "created_at"]
     list_filter = [("collection", CollectionFilter)]
     list_select_related = ["collection", "created_by"]
     fields = ["collection", "text"]
 
     @admin.display(description=_("status"))
-    def state(self, version: CollectionInstructions) -> SafeString | str:
+    def state_badge(self, version: CollectionInstructions) -> SafeString | str:
         if version.is_active:
             return render_badge("ready", _("in use"))
         return render_badge("processing", _("being measured")) if version.requested_at else "-"
@@ -103,7 +103,7 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedRowsAdmin):
     def page_context(self, request: HttpRequest, obj: CollectionInstructions) -> dict[str, object]:
         return {
             "version": obj,
-            "state": self.state(obj),
+            "state": self.state_badge(obj),
             **_build_language_model_context(),
             "sets": [policy.evaluation_set for policy in gates.list_instruction_gates(obj.collection_id)],
             "may_act": request.user.has_perm("chat.change_collectioninstructions"),
@@ -151,7 +151,9 @@ class CollectionInstructionsAdmin(PageAdmin, CuratedRowsAdmin):
             questions = list(filter(None, form.cleaned_data.values()))
             texts = (active.text if active else "", version.text)
             with deadline.limit_time(settings.QUESTION_SECONDS):
-                replies = async_to_sync(_ask)(questions, build_filters(request.user, collection.slug), texts)
+                replies = async_to_sync(_ask_with_both_instructions)(
+                    questions, build_filters(request.user, collection.slug), texts
+                )
             rows = [
                 (question, list(map(_render_reply, each))) for question, each in zip(questions, replies, strict=True)
             ]
@@ -179,13 +181,15 @@ def _suggest_questions(user: AnyUser, collection: Collection) -> list[str]:
     return found
 
 
-def _render_reply(reply: Reply) -> _Shown | None:
+def _render_reply(reply: MeasuredReply) -> _Shown | None:
     end = reply.end
     return {"html": render_answer(end.text, ()), "notice": end.notice} if isinstance(end, CompletedEvent) else None
 
 
-async def _ask(questions: list[str], filters: SearchFilters, texts: tuple[str, str]) -> list[list[Reply]]:
-    async def ask_with_each_instructions(question: str) -> list[Reply]:
+async def _ask_with_both_instructions(
+    questions: list[str], filters: SearchFilters, texts: tuple[str, str]
+) -> list[list[MeasuredReply]]:
+    async def ask_with_each_instructions(question: str) -> list[MeasuredReply]:
         return [await measure_reply(question, filters, instructions=text) for text in texts]
 
     return list(await asyncio.gather(*map(ask_with_each_instructions, questions)))

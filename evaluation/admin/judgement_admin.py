@@ -41,9 +41,9 @@ def format_score(score: Score) -> SafeString:
     return render_badge("failed", _t("%s, low") % text) if score.is_low else format_html("{}", text)
 
 
-class ShowsJudgements:
+class JudgementDisplayMixin:
     @admin.display(description=_("status"), ordering="status")
-    def state(self, judgement: Judgement) -> SafeString:
+    def status_badge(self, judgement: Judgement) -> SafeString:
         return render_job_badge(judgement)
 
     @admin.display(description=_("scores"))
@@ -62,15 +62,15 @@ def _format_cell(value: object) -> str:
 
 class ScoreInline(ReadOnlyInline):
     model = Score
-    fields = ["metric", "formatted_score", "why", "details_table", "milliseconds"]
-    readonly_fields = ["formatted_score", "why", "details_table"]
+    fields = ["metric", "formatted_score", "reason_or_error", "details_table", "milliseconds"]
+    readonly_fields = ["formatted_score", "reason_or_error", "details_table"]
 
     @admin.display(description=_("score"))
     def formatted_score(self, score: Score) -> SafeString:
         return format_score(score)
 
     @admin.display(description=_("reason"))
-    def why(self, score: Score) -> str:
+    def reason_or_error(self, score: Score) -> str:
         return score.error or score.reason or "-"
 
     @admin.display(description=_("details"))
@@ -99,8 +99,8 @@ class LowScoreFilter(FixedChoicesFilter):
 
 
 @admin.register(Judgement)
-class JudgementAdmin(ShowsJudgements, AuditedViewAdmin, ReadOnlyAdmin):
-    list_display = ["question", "judge", "state", "results", "excerpt", "attempts", "created_at"]
+class JudgementAdmin(JudgementDisplayMixin, AuditedViewAdmin, ReadOnlyAdmin):
+    list_display = ["question", "judge", "status_badge", "results", "excerpt", "attempts", "created_at"]
     list_filter = [
         "status",
         "judge",
@@ -117,7 +117,7 @@ class JudgementAdmin(ShowsJudgements, AuditedViewAdmin, ReadOnlyAdmin):
     actions = ["judge_again"]
     inlines = [ScoreInline]
     fieldsets = [
-        (None, {"fields": ["answer", "judge", "judge_name", "state", "error"]}),
+        (None, {"fields": ["answer", "judge", "judge_name", "status_badge", "error"]}),
         (
             _("Origin"),
             {
@@ -182,10 +182,10 @@ def describe_active_judge() -> str:
     return text % values
 
 
-class JudgementInline(ShowsJudgements, ReadOnlyInline):
+class JudgementInline(JudgementDisplayMixin, ReadOnlyInline):
     model = Judgement
-    fields = ["link", "state", "error", "results"]
-    readonly_fields = ["link", "state", "results"]
+    fields = ["link", "status_badge", "error", "results"]
+    readonly_fields = ["link", "status_badge", "results"]
     verbose_name_plural = _("automatic ratings")
     ordering = ["judge"]
 

@@ -28,7 +28,7 @@ from core.admin_base import (
 )
 from core.exceptions import RagsiteError
 from evaluation.exceptions import EvaluationError
-from evaluation.expectations import clean_lines
+from evaluation.expectations import normalize_lines
 from evaluation.models import EvaluationQuestion, ExpectedPassage
 from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.sets import building
@@ -45,7 +45,7 @@ MOST_OFFERED = 10
 LARGEST_QUERY_CHARACTERS = 500
 
 
-class IsDraft(FixedChoicesFilter):
+class IsDraftFilter(FixedChoicesFilter):
     title = _("draft")
     parameter_name = "draft"
     conditions = {"yes": (_("Yes"), ~build_runnable_condition()), "no": (_("No"), build_runnable_condition())}
@@ -68,7 +68,7 @@ class ArrayLinesField(SimpleArrayField):
         super().__init__(base_field, delimiter="\n", **options)
 
     def to_python(self, value: Any) -> Any:
-        return clean_lines(super().to_python(value))
+        return normalize_lines(super().to_python(value))
 
 
 class ExpectedPassageForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -95,11 +95,11 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
     form = ExpectedPassageForm
     formset = ExpectedPassageFormSet
     extra = 0
-    fields = ["source", "quote", "grade", "found_now"]
-    readonly_fields = ["found_now"]
+    fields = ["source", "quote", "grade", "is_found_now"]
+    readonly_fields = ["is_found_now"]
 
     @admin.display(description=_("found in the documents"))
-    def found_now(self, expected: ExpectedPassage) -> SafeString | str:
+    def is_found_now(self, expected: ExpectedPassage) -> SafeString | str:
         if expected._state.adding:
             return "–"
         found = find_expected_chunks(expected.question.evaluation_set.collection_id, [expected])[expected.pk]
@@ -111,8 +111,8 @@ class ExpectedPassageInline(admin.TabularInline):  # type: ignore[type-arg]  # g
 @admin.register(EvaluationQuestion)
 class EvaluationQuestionAdmin(PageAdmin, FullyReadableRowsAdmin):
     collection_path = "evaluation_set__collection"
-    list_display = ["excerpt", "evaluation_set", "origin", "state", "created_at"]
-    list_filter = [("evaluation_set", AlwaysShownRelatedFilter), "origin", IsDraft, "expects_refusal"]
+    list_display = ["excerpt", "evaluation_set", "origin", "expectation_summary", "created_at"]
+    list_filter = [("evaluation_set", AlwaysShownRelatedFilter), "origin", IsDraftFilter, "expects_refusal"]
     list_select_related = ["evaluation_set"]
     list_per_page = 50
     search_fields = ["text", "expected_answer", "expected_passages__source"]
@@ -139,7 +139,7 @@ class EvaluationQuestionAdmin(PageAdmin, FullyReadableRowsAdmin):
         return Truncator(question.text).chars(120)
 
     @admin.display(description=_("expected"), ordering="expected_count")
-    def state(self, question: EvaluationQuestion) -> SafeString | str:
+    def expectation_summary(self, question: EvaluationQuestion) -> SafeString | str:
         if question.expects_refusal:
             return _t("a refusal")
         number = getattr(question, "expected_count", 0)

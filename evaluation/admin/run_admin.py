@@ -34,9 +34,9 @@ from evaluation.runs.results import (
     RunComparison,
     RunMeasure,
     compare_runs,
-    find_measure,
+    find_run_measure,
     list_results,
-    read_interval,
+    read_confidence_interval,
 )
 from evaluation.statistics import Interval
 from retrieval.admin.curated import FullyReadableRowsAdmin
@@ -78,7 +78,7 @@ def draw_trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Draw
     ).order_by("-pk")[:MOST_RUNS]
     runs = list(reversed(done))
     names = list(dict.fromkeys(run.profile_name for run in reversed(runs)))[:MOST_LINES]
-    means = [found.mean if (found := read_interval(run, measure.key)) else None for run in runs]
+    means = [found.mean if (found := read_confidence_interval(run, measure.key)) else None for run in runs]
     series = {
         name: [mean if run.profile_name == name else None for run, mean in zip(runs, means, strict=True)]
         for name in names
@@ -90,8 +90,8 @@ def draw_trend_chart(evaluation_set: EvaluationSet, measure: RunMeasure) -> Draw
 
 
 def result_text(run: EvaluationRun, metric: str = "") -> str:
-    measure = find_measure(run.kind, metric)
-    found = read_interval(run, measure.key)
+    measure = find_run_measure(run.kind, metric)
+    found = read_confidence_interval(run, measure.key)
     return f"{measure.label} {interval_text(found)}" if found is not None else "–"
 
 
@@ -137,13 +137,13 @@ def comparison_context(comparison: RunComparison, request: HttpRequest) -> dict[
 
     return {
         "comparison": comparison,
-        "metric_name": find_measure(run.kind, comparison.metric).label,
+        "metric_name": find_run_measure(run.kind, comparison.metric).label,
         "pairs_template": f"admin/evaluation/evaluationrun/_{run.kind}_pairs.html",
         "differences": [
             (
                 measure.label,
-                read_interval(baseline, measure.key),
-                read_interval(run, measure.key),
+                read_confidence_interval(baseline, measure.key),
+                read_confidence_interval(run, measure.key),
                 comparison.differences[measure.key],
                 _VERDICTS[comparison.beyond_chance[measure.key]],
             )
@@ -198,7 +198,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
         "kind",
         "profile_name",
         "documents",
-        "state",
+        "status_badge",
         "result",
         "questions",
         "created_at",
@@ -226,7 +226,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
         return documents_badge(run) or _t("in service")
 
     @admin.display(description=_("status"), ordering="status")
-    def state(self, run: EvaluationRun) -> SafeString:
+    def status_badge(self, run: EvaluationRun) -> SafeString:
         live = SafeString("" if run.is_finished else " data-live")
         return format_html('<span id="state-{}"{}>{}</span>', run.pk, live, run_badge(run))
 
@@ -273,7 +273,7 @@ class EvaluationRunAdmin(PageAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
             "metrics": [
                 (
                     measure.label,
-                    read_interval(run, measure.key),
+                    read_confidence_interval(run, measure.key),
                     means[measure.key]["questions"] if measure.key in means else 0,
                 )
                 for measure in (MEASURES[run.kind] if run.summary else ())

@@ -21,7 +21,7 @@ from evaluation.embedder_trials.requests import (
     cancel_trial,
     delete_unused_vectors,
     request_embedder_switch,
-    request_trial,
+    request_embedder_trial,
 )
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial, EvaluationSet
@@ -80,7 +80,9 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
             self.message_user(request, _t("Name an embedder: a folder, or a name on the hub."), messages.ERROR)
             return redirect_to(EmbedderTrial)
         label, options = (known.label, known.options) if known is not None else (name, get_known_options(name))
-        return self._run_and_report(request, lambda: request_trial(label, options), _t("%s is being tried.") % label)
+        return self._run_and_report(
+            request, lambda: request_embedder_trial(label, options), _t("%s is being tried.") % label
+        )
 
     def switch_embedder_view(self, request: HttpRequest) -> HttpResponse:
         trial = EmbedderTrial.objects.first()

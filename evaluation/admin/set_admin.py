@@ -24,7 +24,7 @@ from evaluation.exceptions import EvaluationError, UnreadableTestSet
 from evaluation.models import EvaluationQuestion, EvaluationSet, RunKind
 from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.runs import queue
-from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_measure
+from evaluation.runs.results import KIND_OF_MEASURE, MEASURES, NOTHING_TO_MEASURE, find_run_measure
 from evaluation.sets import building
 from evaluation.sets.beir_files import JUDGEMENTS, LARGEST_BYTES, QUERIES, ImportedQuestion
 from retrieval.admin.curated import CollectionFilter, FullyReadableRowsAdmin
@@ -141,7 +141,7 @@ class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
         measurable = {kind: obj.questions.measurable(kind).count() for kind in RunKind}
         metric = request.GET.get("metric", "")
         shown = KIND_OF_MEASURE.get(metric, next((kind for kind in RunKind if measurable[kind]), RunKind.SEARCH))
-        measure = find_measure(shown, metric)
+        measure = find_run_measure(shown, metric)
         runs = list(obj.runs.all()[:NEWEST_RUNS])
         return {
             "counts": (self.questions(obj), self.drafts(obj)),
@@ -175,7 +175,7 @@ class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
             chosen = form.cleaned_data
             if not evaluation_set.questions.measurable(chosen["kind"]).exists():
                 raise EvaluationError(f"{evaluation_set}: {NOTHING_TO_MEASURE[chosen['kind']]}")
-            run = queue.request_run(
+            run = queue.request_evaluation_run(
                 evaluation_set, chosen["profile"], kind=chosen["kind"], draft=chosen["draft"], by=request.user
             )
             self.tell_done(request, _t("Run #%d is requested.") % run.pk)
@@ -188,9 +188,9 @@ class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
             answer_id = uuid.UUID(request.POST.get("answer", ""))
         except ValueError as error:
             raise Http404 from error
-        answers = rights.filter_open_answers(request.user, Answer.objects.select_related("collection"))
+        answers = rights.filter_readable_answers(request.user, Answer.objects.select_related("collection"))
         answer = get_object_or_404(answers, pk=answer_id)
-        collection = building.find_asked_collection(answer)
+        collection = building.find_collection_of_answer(answer)
         if collection is None:
             self.message_user(request, _t("There is no collection to ask."), messages.ERROR)
             return redirect_to(answer)

@@ -114,7 +114,7 @@ SELECT score.metric,
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class ScoreDistribution:
     """The scores of one metric by one judge.
 
     ``counts[i]`` is the number of scores from i / 10 to below (i + 1) / 10; the last one includes 1.
@@ -139,7 +139,7 @@ class Distribution:
         return sum(self.counts)
 
 
-def compute_distributions(scope: DashboardScope) -> list[Distribution]:
+def compute_distributions(scope: DashboardScope) -> list[ScoreDistribution]:
     found: dict[tuple[str, str], dict[int, int]] = {}
     thresholds: dict[tuple[str, str], float] = {}
     parameters: dict[str, datetime | int | list[str] | None] = {
@@ -158,7 +158,7 @@ def compute_distributions(scope: DashboardScope) -> list[Distribution]:
                 thresholds[key] = max(threshold, thresholds.get(key, 0.0))
     order = {str(metric): place for place, metric in enumerate(METRICS)}
     return [
-        Distribution(
+        ScoreDistribution(
             Score.Metric(metric),
             Judgement.Judge(judge),
             tuple(bins_of.get(number, 0) for number in range(BINS)),

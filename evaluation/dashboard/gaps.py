@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chat.conversations.rights import find_rights
-from chat.curation.approved_upkeep import find_settled_questions
+from chat.curation.approved_upkeep import find_curated_questions
 from chat.models import Answer
 from core.exceptions import RagsiteError
 from evaluation.dashboard.scope import DashboardScope
@@ -62,7 +62,7 @@ class KnowledgeGap:
         return len(self.asked)
 
     @property
-    def examples(self) -> tuple[UnansweredQuestion, ...]:
+    def example_questions(self) -> tuple[UnansweredQuestion, ...]:
         last = {one.question: one for one in reversed(self.asked)}
         return tuple(last[question] for question in self.questions[:_EXAMPLES])
 
@@ -153,7 +153,7 @@ def find_unanswered_questions(scope: DashboardScope) -> tuple[list[UnansweredQue
 
     Questions that a curator has settled are left out.
     """
-    bad = scope.answers().filter(Answer.build_gap_condition()).order_by("-completed_at", "pk")
+    bad = scope.answers().filter(Answer.build_knowledge_gap_condition()).order_by("-completed_at", "pk")
     rows = bad.only("question", "completed_question", "joined_question", "completed_at")[:MOST_QUESTIONS]
     # A follow-up question is shown as it was rewritten for the search, so that it needs no earlier questions.
     found = [
@@ -161,7 +161,7 @@ def find_unanswered_questions(scope: DashboardScope) -> tuple[list[UnansweredQue
         for row in rows
         if row.completed_at is not None
     ]
-    done = find_settled_questions(one.question for one in found)
+    done = find_curated_questions(one.question for one in found)
     found = [one for one in found if normalize_question(one.question) not in done]
     return found, len(found) if len(found) < MOST_QUESTIONS else bad.count()
 

@@ -48,13 +48,13 @@ class DashboardScope:
         found = Answer.objects.filter(completed_at__gte=self.since, completed_at__lte=self.until)
         if self.collection is not None:
             found = found.filter(collection=self.collection)
-        return rights.filter_open_answers(self.viewer, found).defer("trace", "statements", "history")
+        return rights.filter_readable_answers(self.viewer, found).defer("trace", "statements", "history")
 
     def build_readable_sql(self) -> str:
         """Return an SQL condition "AND …" for answers that the viewer may read; "" if the viewer may read all."""
         if rights.build_unreadable_condition(self.viewer) is None:
             return ""
-        is_open = rights.filter_open_answers(self.viewer, Answer.objects.order_by()).values("pk").query
+        is_open = rights.filter_readable_answers(self.viewer, Answer.objects.order_by()).values("pk").query
         sql = connection.ops.compose_sql(*is_open.sql_with_params())  # type: ignore[attr-defined]  # PostgreSQL's
         return f"AND answer.id IN ({sql})".replace("%", "%%")
 
@@ -94,7 +94,7 @@ def find_day_start(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
-def find_low_groundedness(scope: DashboardScope) -> QuerySet[Score]:
+def find_low_groundedness_scores(scope: DashboardScope) -> QuerySet[Score]:
     """Return the low scores for groundedness that the rule-based judge gave, the lowest first, then the latest."""
     scores = Score.objects.filter(
         judgement__answer__computed__isnull=True,

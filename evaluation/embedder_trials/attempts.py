@@ -18,7 +18,7 @@ from core.job_queue import enqueue
 from core.jobs import acquire_lease, build_due_condition, heartbeat
 from evaluation.embedder_trials.comparison import measure_embedders
 from evaluation.embedder_trials.known_embedders import find_known_embedder
-from evaluation.embedder_trials.progress import TrialProgress, TrialTimeSpent
+from evaluation.embedder_trials.progress import TrialProgress, TrialTimeExceeded
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
 from retrieval.exceptions import CalibrationFailed, ImproperEmbedder
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 Step = EmbedderTrial.Step
 
 
-def continue_trial(trial_id: int) -> EmbedderTrial | None:
+def continue_embedder_trial(trial_id: int) -> EmbedderTrial | None:
     """Continue the trial for a limited time and return it; None if another worker is running it."""
     waiting = EmbedderTrial.unfinished().filter(build_due_condition())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
@@ -41,11 +41,11 @@ def continue_trial(trial_id: int) -> EmbedderTrial | None:
         return None
     try:
         with heartbeat(trial):
-            _work(trial, TrialProgress(trial))
+            _run_trial_steps(trial, TrialProgress(trial))
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except TrialTimeSpent:
+    except TrialTimeExceeded:
         trial.hand_back("", timedelta())
         enqueue(EmbedderTrial, [trial.pk])
     except (ImproperEmbedder, ImproperlyConfigured) as error:
@@ -61,7 +61,7 @@ def continue_trial(trial_id: int) -> EmbedderTrial | None:
     return trial
 
 
-def _work(trial: EmbedderTrial, progress: TrialProgress) -> None:
+def _run_trial_steps(trial: EmbedderTrial, progress: TrialProgress) -> None:
     was_at = Step(trial.step)
     candidate = _open_embedder(trial, progress)
     if trial.with_switch:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evaluation.embedder_trials.progress import TrialProgress
 from evaluation.models import EvaluationQuestion, EvaluationRun, EvaluationSet, QuestionResult
-from evaluation.payload_types import EmbedderFiguresPayload, SearchFiguresPayload
+from evaluation.payload_types import EmbedderComparisonPayload, SearchFiguresPayload
 from evaluation.runs.measurement import RunInput, SearchMeasurement, prepare_reranker
 from evaluation.sets.resolution import list_measured_questions
 from evaluation.statistics import mean_interval
@@ -31,7 +31,7 @@ _Asked = list[tuple[EvaluationSet, list[EvaluationQuestion]]]
 
 def measure_embedders(
     candidate: TextEmbedder, progress: TrialProgress
-) -> tuple[list[EmbedderFiguresPayload], float | None]:
+) -> tuple[list[EmbedderComparisonPayload], float | None]:
     """Return the figures of each evaluation set with both embedders, and a weight for the new vectors (or None).
 
     With several sets, a last entry without a name is for all sets. A weight is fitted on half of the questions; the
@@ -54,7 +54,7 @@ def measure_embedders(
         choosing = [(each, questions[::2]) for each, questions in asked]
         judging = [(each, questions[1::2]) for each, questions in asked if questions[1:]]
         with embedder_choice.use_embedder(candidate):
-            weight = _choose_weight(choosing, profile, progress)
+            weight = _choose_vector_weight(choosing, profile, progress)
     before = [_ask(each, questions, profile, progress) for each, questions in judging]
     with embedder_choice.use_embedder(candidate):
         tuned = profile if weight is None else _set_weight(profile, weight)
@@ -67,7 +67,7 @@ def measure_embedders(
     return [_summarize(*row) for row in zip(names, before, after, strict=True)], weight
 
 
-def _choose_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgress) -> float:
+def _choose_vector_weight(choosing: _Asked, profile: NamedProfile, progress: TrialProgress) -> float:
     def mean_ndcg(weight: float) -> float:
         tuned = _set_weight(profile, weight)
         return statistics.fmean(
@@ -108,20 +108,22 @@ def _ask(
     return results
 
 
-def _summarize(name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]) -> EmbedderFiguresPayload:
+def _summarize(
+    name: str, before: Sequence[QuestionResult], after: Sequence[QuestionResult]
+) -> EmbedderComparisonPayload:
     interval = mean_interval([second.ndcg - first.ndcg for first, second in zip(before, after, strict=True)])
     return {
         "set": name,
         "questions": len(after),
-        "before": _compute_figures(before),
-        "after": _compute_figures(after),
+        "before": _compute_search_figures(before),
+        "after": _compute_search_figures(after),
         "low": interval.low,
         "high": interval.high,
         "difference": interval.mean,
     }
 
 
-def _compute_figures(results: Sequence[QuestionResult]) -> SearchFiguresPayload:
+def _compute_search_figures(results: Sequence[QuestionResult]) -> SearchFiguresPayload:
     return {
         "ndcg": statistics.fmean(each.ndcg for each in results),
         "first": statistics.fmean(math.isclose(each.reciprocal_rank, 1) for each in results),

@@ -14,14 +14,14 @@ LONGEST_STINT_SECONDS = 10 * 60.0
 _REPORT_SECONDS = 1.0
 
 
-class TrialTimeSpent(Exception):
+class TrialTimeExceeded(Exception):
     """An error: the worker has run the trial long enough. The next worker continues."""
 
 
 class TrialProgress:
     """A callback that stores the progress of a trial, about once a second.
 
-    Raises: LeaseLost if the trial was cancelled; TrialTimeSpent after LONGEST_STINT_SECONDS, so that the next worker
+    Raises: LeaseLost if the trial was cancelled; TrialTimeExceeded after LONGEST_STINT_SECONDS, so that the next worker
     continues. The step SWITCH, in which the site changes to the tried embedder, has no time limit.
     """
 
@@ -42,7 +42,7 @@ class TrialProgress:
         if not self._trial.write_under_lease(step=self._step, done=done, total=total):
             raise LeaseLost(f"{self._trial.job_name} was cancelled.")
         if now > self._ends_at and self._step is not Step.SWITCH:
-            raise TrialTimeSpent
+            raise TrialTimeExceeded
 
     def report_download(self, what: str, done: int, total: int) -> None:
         """Store the progress of a download. The hub client calls this in its own thread."""

@@ -15,7 +15,7 @@ from evaluation.models import EmbedderTrial
 from retrieval.index import reembedding
 
 
-def request_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
+def request_embedder_trial(label: str, options: Mapping[str, Any]) -> EmbedderTrial:
     """Start the trial of an embedder, which a worker runs.
 
     Raises: EvaluationError if another trial is unfinished, or if the settings prescribe the site's embedder.

@@ -80,7 +80,7 @@ _METRICS: Mapping[str, Callable[..., Any]] = {
 _EMBEDDED_FILE = re.compile(r"\[(?=DEEPEVAL:)", re.IGNORECASE)
 
 
-def deepeval_case(case: JudgementCase) -> LLMTestCase:
+def convert_to_deepeval_case(case: JudgementCase) -> LLMTestCase:
     """Convert the case to DeepEval's form. Remove the markup that would make DeepEval open a file or an address."""
     return LLMTestCase(
         input=_remove_embedded_files(case.question),
@@ -113,13 +113,13 @@ class DeepEvalJudge:
         measuring = _METRICS[metric](
             model=self._llm, threshold=THRESHOLD, async_mode=False, eval_mode="llm", include_reason=True
         )
-        test_case = deepeval_case(case)
+        test_case = convert_to_deepeval_case(case)
         if not test_case.retrieval_context or test_case.multimodal:
             raise UnusableJudgement("There are no passages to judge.")
         try:
             measuring.measure(test_case, _show_indicator=False)
         except Exception as error:
-            raise _find_judge_error(metric, error) from error
+            raise _convert_to_judge_error(metric, error) from error
         details = _read_verdicts(metric, measuring, case)
         score = measuring.score
         if measuring.error or score is None or not math.isfinite(score) or not 0 <= score <= 1:
@@ -151,7 +151,7 @@ class _JudgeLLM(DeepEvalBaseLLM):  # type: ignore[no-untyped-call]
         raise UnusableJudgement("The judge is not asked asynchronously.")
 
 
-def _find_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
+def _convert_to_judge_error(metric: str, error: Exception) -> JudgeError | LeaseLost:
     causes = list(_list_causes(error))
     for cause in causes:
         if isinstance(cause, JudgeError | LeaseLost):

@@ -52,7 +52,7 @@ class JudgeModel(ChatModel):
             raise UnusableJudgement(f"The judge's answer was cut off after {MOST_TOKENS} tokens.")
         if reply.finish_reason != STOP:
             raise UnusableJudgement(f"The judge did not finish its answer (finish_reason {reply.finish_reason!r}).")
-        return _parse(reply.text, form)
+        return _parse_reply(reply.text, form)
 
 
 def make_schema_strict(schema: Mapping[str, Any]) -> dict[str, object]:
@@ -71,7 +71,7 @@ def make_schema_strict(schema: Mapping[str, Any]) -> dict[str, object]:
     return changed
 
 
-def _parse(content: str, form: type[Form]) -> Form:
+def _parse_reply(content: str, form: type[Form]) -> Form:
     start, end = content.find("{"), content.rfind("}")
     try:
         parsed = form.model_validate_json(content[start : end + 1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chat.answering.checking.citations import blank_out_spans, find_markers, remove_markers
-from chat.answering.checking.support import SupportReason, estimate_groundedness, extract_assertion
+from chat.answering.checking.support import DoubtReason, estimate_groundedness, extract_assertion
 from chat.answering.checking.verification import verify_citations
 from chat.answering.checking.words import find_stems
 from chat.pages.doubts import describe_reason
@@ -37,7 +37,7 @@ THRESHOLD = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Relevancy:
+class SentenceRelevancy:
     """The sentence of a text that is most relevant to a question.
 
     ``score``, ``similarity`` and ``coverage`` are from 0 to 1.
@@ -51,7 +51,7 @@ class Relevancy:
 
 def compute_relevancies(
     question: str, texts: Sequence[tuple[str, str]], embed: Embed, calibration: Calibration
-) -> list[Relevancy]:
+) -> list[SentenceRelevancy]:
     """Return for each (headings, text) pair the sentence that is most relevant to the question, with its score.
 
     The first of equally relevant sentences is returned. The score of a text without words is 0. ``embed`` returns unit
@@ -62,7 +62,7 @@ def compute_relevancies(
         for number, (heading, text) in enumerate(texts)
         for start, end, _break in split_sentences(text, 0, len(text))
     ]
-    best = [Relevancy("", 0.0, 0.0, 0.0) for _ in texts]
+    best = [SentenceRelevancy("", 0.0, 0.0, 0.0) for _ in texts]
     if not sentences:
         return best
     vectors = embed([question, *(sentence for _number, _heading, sentence in sentences)])
@@ -74,7 +74,7 @@ def compute_relevancies(
         coverage = len(asked & set(find_stems(f"{heading} {sentence}"))) / len(asked) if asked else similarity
         score = (similarity + coverage) / 2
         if score > best[number].score or not best[number].sentence:
-            best[number] = Relevancy(sentence, score, similarity, coverage)
+            best[number] = SentenceRelevancy(sentence, score, similarity, coverage)
     return best
 
 
@@ -120,7 +120,7 @@ class OfflineJudge:
             return of_context
         markers = find_markers(case.answer) if case.markers is None else case.markers
         plain = blank_out_spans(case.answer, [(marker.start, marker.end) for marker in markers])
-        said = (plain[one.start : one.end] for one in self._verify(case).statements)
+        said = (plain[one.start : one.end] for one in self._verify_case_citations(case).statements)
         is_claimed = not case.is_quoted and any(map(extract_assertion, said))
         of_claims = ("groundedness", "citation_support") if is_claimed else ()
         return (*of_claims, "answer_relevancy", *of_context)
@@ -138,7 +138,7 @@ class OfflineJudge:
             raise _make_embedder_error(error) from error
 
     def _measure_groundedness(self, case: JudgementCase) -> MeasuredScore:
-        statements = _select_measured_statements(self._verify(case))
+        statements = _select_measured_statements(self._verify_case_citations(case))
         score = estimate_groundedness(statement.support for statement in statements if statement.support is not None)
         reason = f"The passages support each of {len(statements)} sentences."
         if unsupported := [statement for statement in statements if not statement.supported]:
@@ -154,8 +154,8 @@ class OfflineJudge:
 
         A sentence without a citation counts as not supported.
         """
-        statements = _select_measured_statements(self._verify(case))
-        uncited = [SupportReason.UNCITED in statement.reasons for statement in statements]
+        statements = _select_measured_statements(self._verify_case_citations(case))
+        uncited = [DoubtReason.UNCITED in statement.reasons for statement in statements]
         supported = [bool(one.supported) and not bare for one, bare in zip(statements, uncited, strict=True)]
         details = [
             {**_describe_statement(case.answer, one), "supported": good}
@@ -190,7 +190,7 @@ class OfflineJudge:
         reason = f"{relevant} of {len(found)} passages hold a sentence that bears on the question."
         return MeasuredScore(sum(one.score for one in found) / len(found), reason, THRESHOLD, details)
 
-    def _verify(self, case: JudgementCase) -> VerificationResult:
+    def _verify_case_citations(self, case: JudgementCase) -> VerificationResult:
         if self._verified is None:
             try:
                 # Without the embedder, the judge fails here, before it has computed a score.
@@ -201,7 +201,7 @@ class OfflineJudge:
         return self._verified
 
 
-def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[Relevancy]:
+def _find_relevancies(question: str, texts: Sequence[tuple[str, str]]) -> list[SentenceRelevancy]:
     calibration = find_current_calibration()
     if calibration is None:
         raise JudgeUnavailable(describe_missing_calibration(embedder_choice.get_embedder().name))

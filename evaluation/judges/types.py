@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chat.answering.checking.citations import Marker
+from chat.answering.checking.citations import CitationMarker
 from chat.types import ContextSource
 from evaluation.exceptions import EvaluationError
 
@@ -43,7 +43,7 @@ class JudgementCase:
     refused: bool = False
     reference: str = ""
     is_quoted: bool = False
-    markers: tuple[Marker, ...] | None = None
+    markers: tuple[CitationMarker, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models.base import EvaluationJob, build_lease_constraint
-from evaluation.payload_types import EmbedderFiguresPayload
+from evaluation.payload_types import EmbedderComparisonPayload
 from retrieval.models import Embedder
 
 
@@ -43,7 +43,7 @@ class EmbedderTrial(EvaluationJob):
     with_switch = models.BooleanField(default=False)
     vector_weight = models.FloatField(null=True)
     not_fitted = models.TextField(blank=True)
-    figures: models.JSONField[list[EmbedderFiguresPayload], list[EmbedderFiguresPayload]] = models.JSONField(
+    figures: models.JSONField[list[EmbedderComparisonPayload], list[EmbedderComparisonPayload]] = models.JSONField(
         default=list
     )
 

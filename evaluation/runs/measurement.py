@@ -17,12 +17,12 @@ from chat.types import AnswerDraft, AnswerToken, CompletedEvent, FailedEvent, Ve
 from evaluation import conf
 from evaluation.exceptions import EvaluationError
 from evaluation.expectations import MOST_POINTS, grade_answer
-from evaluation.judgements import JobMeter
+from evaluation.judgements import JobUsageMeter
 from evaluation.judges.types import JudgeBudgetSpent, JudgeError, JudgementCase, UnusableJudgement
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, Judgement, QuestionResult
 from evaluation.payload_types import MeasuredCitationPayload, MetricJudgementPayload, UnmetExpectationsPayload
 from evaluation.runs import agreement
-from evaluation.runs.results import find_measure
+from evaluation.runs.results import find_run_measure
 from evaluation.sets.resolution import find_expected_chunks
 from evaluation.statistics import METRICS, TOP_K, build_judged_ranking
 from retrieval import backends
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from evaluation.judges.types import Judge
 
 
-class NotMeasured(EvaluationError):
+class MeasurementFailed(EvaluationError):
     """An error: the question or run cannot be measured now. Another attempt may succeed."""
 
 
@@ -63,9 +63,9 @@ def describe_search_errors(trace: SearchTrace) -> str:
 
 
 def raise_if_degraded(question: EvaluationQuestion, trace: SearchTrace) -> None:
-    """Raise NotMeasured if a part of the search failed, because the result would not show the profile's quality."""
+    """Raise MeasurementFailed if a part of the search failed: the result would not show the profile's quality."""
     if errors := describe_search_errors(trace):
-        raise NotMeasured(f"The question {question.text!r} was not searched with all of the profile: {errors}")
+        raise MeasurementFailed(f"The question {question.text!r} was not searched with all of the profile: {errors}")
 
 
 def prepare_reranker(name: str) -> None:
@@ -91,12 +91,12 @@ class SearchMeasurement:
     def warm_up(self, question: EvaluationQuestion) -> None:
         """Load models and open connections, so that the first timed question is not slower.
 
-        Raises: NotMeasured, UnmeasurableRun.
+        Raises: MeasurementFailed, UnmeasurableRun.
         """
         self._search(question)
 
     def ask(self, question: EvaluationQuestion) -> QuestionResult:
-        """Return the measured result of a question, without saving it. Raises: NotMeasured, UnmeasurableRun."""
+        """Return the measured result of a question, without saving it. Raises: MeasurementFailed, UnmeasurableRun."""
         started = time.perf_counter()
         found = self._search(question)
         milliseconds = (time.perf_counter() - started) * 1000
@@ -122,7 +122,7 @@ class SearchMeasurement:
             milliseconds=round(milliseconds, 2),
         )
         for key, metric in METRICS.items():
-            setattr(result, find_measure(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
+            setattr(result, find_run_measure(self._task.run.kind, key).field, metric(judged.ranking, judged.grades))
         return result
 
     def find_unreliable_reason(self, results: Sequence[Any]) -> str:
@@ -141,7 +141,7 @@ QUOTE_CHARACTERS = 500
 
 
 @dataclass(slots=True)
-class Reply:
+class MeasuredReply:
     """A measured reply. Times are milliseconds since the question.
 
     - ``searched``: the question with the sources that were found; None if there was no search.
@@ -156,7 +156,7 @@ class Reply:
     last_ms: float = 0.0
 
     @property
-    def texts_on_page(self) -> tuple[str, ...]:
+    def other_texts_on_answer_page(self) -> tuple[str, ...]:
         passages = tuple(each.text for each in self.end.alternatives) if isinstance(self.end, CompletedEvent) else ()
         table = self.searched.table if self.searched is not None else None
         return passages if table is None else (*passages, "\n".join(" ".join(row) for row in table.rows))
@@ -168,12 +168,12 @@ async def measure_reply(
     profile: NamedProfile | None = None,
     history: Sequence[Turn] = (),
     instructions: str | None = None,
-) -> Reply:
+) -> MeasuredReply:
     """Return the reply that a visitor would get to this question after ``history``. It is not saved.
 
     If ``instructions`` is None, the active instructions are used.
     """
-    reply = Reply()
+    reply = MeasuredReply()
     started = time.perf_counter()
     async for event in answer_question(question, filters, profile=profile, history=history, instructions=instructions):
         match event:
@@ -193,7 +193,7 @@ class AnswerMeasurement:
 
     def __init__(self, task: RunInput) -> None:
         self._task = task
-        self._generator = writers.get_default_writer()
+        self._generator = writers.get_default_writer_name()
         self._judge = ModelJudge(task.run) if settings.EVALUATE_WITH_MODEL else None
 
     def warm_up(self, question: EvaluationQuestion) -> None:
@@ -210,11 +210,11 @@ class AnswerMeasurement:
         )
         if not isinstance(reply.end, CompletedEvent):
             problem = reply.end.message if reply.end is not None else "The answer broke off."
-            raise NotMeasured(f"The question {question.text!r} was not answered: {problem}")
+            raise MeasurementFailed(f"The question {question.text!r} was not answered: {problem}")
         if reply.searched is not None:
             raise_if_degraded(question, reply.searched.trace)
         result = self._make_result(question, reply, reply.end)
-        self._grade_answer_text(result, question, reply.end, reply.texts_on_page)
+        self._grade_answer_text(result, question, reply.end, reply.other_texts_on_answer_page)
         if self._judge is not None and not result.is_fallback:
             sources = reply.searched.sources if reply.searched is not None else ()
             self._judge.judge(result, sources)
@@ -229,7 +229,7 @@ class AnswerMeasurement:
             f"{stood_in[0].generator}, which stood in for it: run it again."
         )
 
-    def _make_result(self, question: EvaluationQuestion, reply: Reply, end: CompletedEvent) -> AnswerResult:
+    def _make_result(self, question: EvaluationQuestion, reply: MeasuredReply, end: CompletedEvent) -> AnswerResult:
         result = AnswerResult(
             run=self._task.run,
             question=question,
@@ -320,10 +320,10 @@ class ModelJudge:
             is_quoted=result.generator == EXTRACTIVE,
         )
         try:
-            judge = conf.build_judge(Judgement.Judge.MODEL, JobMeter(self._run, LONGEST_SECONDS))
+            judge = conf.build_judge(Judgement.Judge.MODEL, JobUsageMeter(self._run, LONGEST_SECONDS))
             result.judge = judge.name
             for metric in judge.list_metrics(case):
-                result.judged[metric] = _judge(judge, metric, case)
+                result.judged[metric] = _measure_metric(judge, metric, case)
             self._unavailable = 0
         except JudgeError as error:
             result.judge_error = str(error)
@@ -332,7 +332,7 @@ class ModelJudge:
                 self._given_up = str(error)
 
 
-def _judge(judge: Judge, metric: str, case: JudgementCase) -> MetricJudgementPayload:
+def _measure_metric(judge: Judge, metric: str, case: JudgementCase) -> MetricJudgementPayload:
     try:
         measured = judge.measure(metric, case)
     except UnusableJudgement as error:

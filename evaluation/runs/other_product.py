@@ -59,7 +59,7 @@ def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int
     replies = []
     for number, (_result, question) in enumerate(pairs):
         report(number, len(pairs))
-        replies.append(_ask(other, question.text))
+        replies.append(_ask_other_product(other, question.text))
     answered = [(*pair, reply) for pair, reply in zip(pairs, replies, strict=True) if not reply.failure]
     if not answered:
         raise ModelFailed(replies[0].failure if replies else "The run has no questions.")
@@ -70,7 +70,7 @@ def compare_products(run: EvaluationRun, other: ChatModel, report: Callable[[int
     )
 
 
-def _ask(other: ChatModel, question: str) -> ProductReply:
+def _ask_other_product(other: ChatModel, question: str) -> ProductReply:
     started = time.perf_counter()
     try:
         text = other.reply([{"role": "user", "content": question}], MOST_TOKENS).text

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNFINISHED = (EvaluationRun.Status.QUEUED, EvaluationRun.Status.RUNNING)
 
 
-def request_run(
+def request_evaluation_run(
     evaluation_set: EvaluationSet,
     profile: NamedProfile,
     *,
@@ -83,4 +83,4 @@ def describe_run_conditions(kind: str = RunKind.SEARCH) -> dict[str, object]:
     if kind == RunKind.SEARCH:
         return of_search
     prompt = PROMPT_VERSION if writers.find_generator() is not None else None
-    return {**of_search, "generator": writers.get_default_writer(), "prompt_version": prompt}
+    return {**of_search, "generator": writers.get_default_writer_name(), "prompt_version": prompt}

@@ -65,7 +65,7 @@ KIND_OF_MEASURE = {measure.key: RunKind(kind) for kind, measures in MEASURES.ite
 _RESULTS: Mapping[str, str] = {RunKind.SEARCH: "results", RunKind.ANSWERS: "answer_results"}
 
 
-def find_measure(kind: str, key: str = "") -> RunMeasure:
+def find_run_measure(kind: str, key: str = "") -> RunMeasure:
     measures = MEASURES[kind]
     return next((measure for measure in measures if measure.key == key), measures[0])
 
@@ -174,7 +174,7 @@ def _describe_scores(scores: Sequence[float], errors: int) -> JudgedMetricPayloa
     return {**_describe_mean(scores), "errors": errors} if scores else {"errors": errors}
 
 
-def read_interval(run: EvaluationRun, metric: str) -> Interval | None:
+def read_confidence_interval(run: EvaluationRun, metric: str) -> Interval | None:
     stored = run.summary.get("metrics", {}).get(metric)
     return None if stored is None else Interval(stored["mean"], stored["low"], stored["high"])
 
@@ -188,7 +188,7 @@ def compare_runs(run: EvaluationRun, baseline: EvaluationRun, metric: str = "") 
     before = {result.question_id: result for result in list_results(baseline).exclude(question=None)}
     after = {result.question_id: result for result in list_results(run).exclude(question=None)}
     shared = [(before[question], after[question]) for question in after if question in before]
-    chosen = find_measure(run.kind, metric)
+    chosen = find_run_measure(run.kind, metric)
     pairs = _make_question_pairs(shared, chosen)
     differences, beyond_chance = {}, {}
     for measure in MEASURES[run.kind]:

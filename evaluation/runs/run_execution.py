@@ -22,7 +22,7 @@ from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
     AnswerMeasurement,
-    NotMeasured,
+    MeasurementFailed,
     RunInput,
     SearchMeasurement,
     UnmeasurableRun,
@@ -45,7 +45,7 @@ Measurement = SearchMeasurement | AnswerMeasurement
 Report = Callable[[int, int], None]
 
 
-class _RunTimeSpent(Exception):
+class _RunTimeExceeded(Exception):
     """An error: the worker's time for the run is over. The next worker asks the remaining questions."""
 
 
@@ -64,11 +64,11 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
         return None
     try:
         with heartbeat(run):
-            _measure(run, report)
+            _measure_open_questions(run, report)
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except _RunTimeSpent:
+    except _RunTimeExceeded:
         run.hand_back("", timedelta())
         enqueue(EvaluationRun, [run.pk])
     except UnmeasurableRun as error:
@@ -82,12 +82,12 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
     return run
 
 
-def _measure(run: EvaluationRun, report: Report | None) -> None:
-    task = _prepare_input(run)
+def _measure_open_questions(run: EvaluationRun, report: Report | None) -> None:
+    task = _build_run_input(run)
     # If the documents change from here on, the comparison of versions at the end shows it.
     version = corpus_version(task.collection_id)
     measurement: Measurement = SearchMeasurement(task) if run.kind == RunKind.SEARCH else AnswerMeasurement(task)
-    _begin(task, measurement, version)
+    _begin_measurement(task, measurement, version)
     asked = set(list_results(run).values_list("question", flat=True))
     left = [question for question in task.questions if question.pk not in asked]
     if left:
@@ -95,10 +95,10 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     began = time.monotonic()
     for number, question in enumerate(left, start=len(task.questions) - len(left)):
         if time.monotonic() - began > LONGEST_STINT_SECONDS:
-            raise _RunTimeSpent
+            raise _RunTimeExceeded
         if report is not None:
             report(number, len(task.questions))
-        _save(run, measurement.ask(question))
+        _save_result(run, measurement.ask(question))
     results = list(list_results(run))
     unreliable_reason = measurement.find_unreliable_reason(results)
     if corpus_version(task.collection_id) != version:
@@ -112,7 +112,7 @@ def _measure(run: EvaluationRun, report: Report | None) -> None:
     )
 
 
-def _prepare_input(run: EvaluationRun) -> RunInput:
+def _build_run_input(run: EvaluationRun) -> RunInput:
     try:
         settings = from_json(run.settings)
     except ImproperProfile as error:
@@ -133,7 +133,7 @@ def _prepare_input(run: EvaluationRun) -> RunInput:
     )
 
 
-def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
+def _begin_measurement(task: RunInput, measurement: Measurement, version: int) -> None:
     active_embedder()
     prepare_reranker(task.profile.settings.reranker)
     run = task.run
@@ -153,10 +153,10 @@ def _begin(task: RunInput, measurement: Measurement, version: int) -> None:
         setattr(run, name, value)
 
 
-def _save(run: EvaluationRun, result: Result) -> None:
+def _save_result(run: EvaluationRun, result: Result) -> None:
     with transaction.atomic():
         run.lock()
         if result.question_id is None or not EvaluationQuestion.objects.filter(pk=result.question_id).exists():
-            raise NotMeasured("A question was deleted while the set was measured.")
+            raise MeasurementFailed("A question was deleted while the set was measured.")
         result.save(force_insert=True)
         run.write_under_lease(asked=F("asked") + 1, heartbeat_at=Now())

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from evaluation.exceptions import UnreadableTestSet
-from evaluation.expectations import AnswerExpectations, clean_lines
+from evaluation.expectations import AnswerExpectations, normalize_lines
 
 QUERIES, JUDGEMENTS = "queries.jsonl", "qrels.tsv"
 LARGEST_BYTES = 50 * 2**20
@@ -153,7 +153,7 @@ def read_answer_expectations(where: str, row: Mapping[str, object], *, refusal: 
         lines = row.get(name) or []
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise UnreadableTestSet(f'{where}: "{name}" is not a list of strings.')
-        lists[name] = tuple(clean_lines([make_storable(line) for line in lines]))
+        lists[name] = tuple(normalize_lines([make_storable(line) for line in lines]))
     longest = row.get("max_chars")
     if longest is None:
         return AnswerExpectations(lists["must"], lists["must_not"], refusal=refusal)

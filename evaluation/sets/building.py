@@ -56,7 +56,7 @@ def get_complaint_set(collection: Collection) -> EvaluationSet:
     )[0]
 
 
-def find_asked_collection(answer: Answer) -> Collection | None:
+def find_collection_of_answer(answer: Answer) -> Collection | None:
     """Return the collection that was searched, or else the one to which most of the answer's sources belong.
 
     For a working copy, return its original. If there are no sources, return the site's first collection in service, or

@@ -19,7 +19,7 @@ from django.urls import path, reverse
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from chat.conversations.rights import explain_answer_access, filter_open_answers
+from chat.conversations.rights import explain_answer_access, filter_readable_answers
 from chat.models import Answer
 from core.user_types import AnyUser
 from ragsite.accounts.front_figures import FrontFigures
@@ -204,7 +204,7 @@ def _find_requested_object(user: AnyUser, asked: Mapping[str, str]) -> Document 
         elif "collection" in asked and user.has_perm("retrieval.view_collection"):
             found = curated.filter(pk=asked["collection"]).first()
         elif "answer" in asked and user.has_perm("chat.view_answer"):
-            found = filter_open_answers(user, Answer.objects.filter(pk=asked["answer"])).first()
+            found = filter_readable_answers(user, Answer.objects.filter(pk=asked["answer"])).first()
     except (ValueError, ValidationError):
         raise Http404 from None
     if found is None:

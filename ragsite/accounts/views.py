@@ -24,7 +24,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from requests import RequestException
 
 from chat.budgets import find_budget
-from chat.conversations.following import list_followed
+from chat.conversations.following import list_followed_answers
 from core.key_limits import KeyScope
 from core.users import get_account, is_staff_with
 from ragsite.accounts import invitations
@@ -70,7 +70,7 @@ def show_account_overview(request: HttpRequest) -> HttpResponse:
             "groups": user.groups.order_by("name"),
             "budget": find_budget(user),
             "programs": list_connected_programs(user),
-            "followed": list_followed(user),
+            "followed": list_followed_answers(user),
         },
     )
 

@@ -17,7 +17,7 @@ from rest_framework.exceptions import APIException
 
 from chat.api.endpoints import wait_for_answer
 from chat.budgets import QuestionThrottle
-from chat.exceptions import AskLater, BudgetSpent, InvalidQuestion
+from chat.exceptions import BudgetSpent, InvalidQuestion, TemporarilyUnanswerable
 from chat.models import Answer
 from chat.pages.plain_text import convert_to_plain_text
 from chat.streaming import asking
@@ -133,9 +133,9 @@ class Replies:
                     convert_to_plain_text(answer.text)[:NOTIFICATION_CHARACTERS],
                 )
                 status = question.Status.ANSWERED
-            except (NotAnswered, InvalidQuestion, AskLater, DiskFull, APIException) as error:
+            except (NotAnswered, InvalidQuestion, TemporarilyUnanswerable, DiskFull, APIException) as error:
                 blocks, said = [], str(error.detail if isinstance(error, APIException) else error)
-                is_refused = isinstance(error, (NotAnswered, InvalidQuestion, AskLater))
+                is_refused = isinstance(error, (NotAnswered, InvalidQuestion, TemporarilyUnanswerable))
                 status = question.Status.REFUSED if is_refused else question.Status.FAILED
             self._show(question, said, blocks)
         question.write_under_lease(lease=None, status=status, text="")

@@ -17,7 +17,7 @@ from chat.models import Answer
 from chat.signals import answer_completed
 from core.job_queue import enqueue_forgotten_jobs
 from evaluation.models import EvaluationRun, Judgement
-from evaluation.runs.queue import request_run
+from evaluation.runs.queue import request_evaluation_run
 from ragsite.processes import machine
 from retrieval.documents import submission
 from retrieval.documents.drafts import lifecycle
@@ -69,7 +69,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(collection, queue, workers):
     # Evaluation's tasks reach the workers, too.
     answer_completed.send(Answer, answer=completed_answer())
     questions = {"What does document 0 describe?": "0.txt"}
-    request_run(set_of(collection, questions=questions), NamedProfile("meaning", BY_MEANING))
+    request_evaluation_run(set_of(collection, questions=questions), NamedProfile("meaning", BY_MEANING))
     wait_until(lambda: Judgement.objects.get().status == "done", 90, f"the judgement\n{workers.log()}")
     wait_until(lambda: EvaluationRun.objects.get().status == "done", 90, f"the run\n{workers.log()}")
 

@@ -119,7 +119,7 @@ def test_an_answer_is_followed_and_not_written_twice(skew, clock, settings):
     assert run is not None
     assert Answer.objects.filter(pk=first.pk).update(status=Answer.Status.GENERATING)
     clock(-skew)
-    _, is_alive, _ = streams._load_stored_after(first.pk, 0, 0)
+    _, is_alive, _ = streams._load_events_after(first.pk, 0, 0)
     assert is_alive
     assert saving.close_interrupted_answers() == 0
     # The writer, on the first machine, sees that somebody follows on the second.

@@ -48,7 +48,7 @@ def begin(question=QUESTION, **options):
 async def ask(question=QUESTION, **options):
     """Return the saved answer, and its events."""
     answer = await sync_to_async(begin)(question, **options)
-    events = [event async for event in streams.follow_stream(answer.pk)]
+    events = [event async for event in streams.follow_answer_stream(answer.pk)]
     return await Answer.objects.select_related("repeats", "conversation").aget(pk=answer.pk), events
 
 

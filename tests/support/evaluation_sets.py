@@ -67,7 +67,7 @@ def version_of(settings, slug="default", **changed):
 
 def measured(evaluation_set, profile=None, **options):
     """Return a run of the set, measured; without a profile, with the one in force."""
-    run = queue.request_run(evaluation_set, profile or profiles.active_profile(), **options)
+    run = queue.request_evaluation_run(evaluation_set, profile or profiles.active_profile(), **options)
     return run_execution.measure_run(run.pk)
 
 

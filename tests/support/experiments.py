@@ -69,7 +69,7 @@ def simulate(experiment, visitors, rate):
     )
     answers, ratings = [], {}
     for number, conversation in enumerate(conversations):
-        arm = find_arm(experiment, conversation.subject)
+        arm = find_arm(experiment, conversation.experiment_subject)
         for question in range(int(random.integers(1, 4))):
             at = began + timedelta(minutes=number, seconds=question)
             answers.append(_answer(experiment, conversation, at))
@@ -79,7 +79,7 @@ def simulate(experiment, visitors, rate):
 
 
 def _answer(experiment, conversation, at, **changed):
-    arm = find_arm(experiment, conversation.subject)
+    arm = find_arm(experiment, conversation.experiment_subject)
     version = {ExperimentArm.TREATMENT: experiment.treatment, ExperimentArm.CONTROL: experiment.control, None: None}[
         arm
     ]

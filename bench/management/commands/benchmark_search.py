@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_markdown_table, parse_positive_number
-from bench.speed.search_corpus import load_beir_corpus, load_synthetic_corpus, remove
+from bench.speed.search_corpus import delete_collection, load_beir_corpus, load_synthetic_corpus
 from bench.speed.search_speed import DEPTH, BenchmarkRun, measure_search_speed
 from evaluation.statistics import percentile
 from retrieval.management.prepared import MigratedDatabaseCommand
@@ -54,7 +54,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
             return measure_search_speed(loaded, options["queries"], options["askers"], report)
         finally:
             if not options["keep"]:
-                remove(loaded.collection)
+                delete_collection(loaded.collection)
 
     def as_markdown(self, measured: BenchmarkRun) -> str:
         stages = format_markdown_table(

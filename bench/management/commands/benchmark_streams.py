@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_markdown_table, parse_positive_number
-from bench.speed.streams import StreamLoad, StreamRun, measure_streams
+from bench.speed.streams import ServerLoad, StreamBenchmark, measure_streams
 from evaluation.statistics import round_figures
 from retrieval.management.prepared import MigratedDatabaseCommand
 
@@ -47,7 +47,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         if self.errors:
             raise CommandError(f"{len(self.errors)} streams failed, for example: {self.errors[0]}")
 
-    def measure(self, options: dict[str, Any], report: Report) -> StreamRun:
+    def measure(self, options: dict[str, Any], report: Report) -> StreamBenchmark:
         measured = measure_streams(
             options["streams"],
             tokens=options["tokens"],
@@ -58,11 +58,11 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         self.errors = measured.errors
         return measured
 
-    def as_markdown(self, measured: StreamRun) -> str:
+    def as_markdown(self, measured: StreamBenchmark) -> str:
         times = [
             [name, f"{times.p50:.2f}", f"{times.p95:.2f}"]
             for moment, name in MOMENTS.items()
-            if (times := measured.percentiles(moment))
+            if (times := measured.compute_wait_percentiles(moment))
         ]
         moments = {
             "before": measured.before,
@@ -83,12 +83,14 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
             ]
         )
 
-    def as_json(self, measured: StreamRun) -> dict[str, Any]:
+    def as_json(self, measured: StreamBenchmark) -> dict[str, Any]:
         return {
             "streams": measured.streams,
             "errors": len(measured.errors),
             "seconds": {
-                moment: round_figures(times, 3) for moment in MOMENTS if (times := measured.percentiles(moment))
+                moment: round_figures(times, 3)
+                for moment in MOMENTS
+                if (times := measured.compute_wait_percentiles(moment))
             },
             "cpu_ms_per_stream": round(measured.cpu_ms, 1),
             "database_ms_per_stream": None if measured.database_ms is None else round(measured.database_ms, 1),
@@ -105,5 +107,5 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         }
 
 
-def _describe_load(load: StreamLoad) -> dict[str, Any]:
+def _describe_load(load: ServerLoad) -> dict[str, Any]:
     return {"memory_mib": round(load.memory_mib, 1), "database_connections": load.connections}

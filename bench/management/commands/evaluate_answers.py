@@ -8,7 +8,7 @@ from typing import Any
 from bench.answers.runs import AnswerRun, measure_answers
 from bench.answers.sets import Question, QuestionKind, choose_evenly, choose_off_topic_questions, read_beir_questions
 from bench.beir import TestSet, read_test_set
-from bench.corpora import choose_configuration, load_collection
+from bench.corpora import choose_configuration, load_test_set_collection
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_figure, format_markdown_table, parse_positive_number
 from evaluation.statistics import Interval, round_figures
@@ -62,7 +62,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         foreign = [read_test_set(folder) for folder in options["off_topic"]]
         runs = []
         for test_set, questions in sets:
-            collection = load_collection(
+            collection = load_test_set_collection(
                 test_set, configuration=choose_configuration(test_set), chunked=False, report=report
             )
             asked = _choose_questions(
@@ -76,7 +76,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
             [f"{kind.replace('_', '-')} questions", *(f"{len(run.filter_replies(kind)):,}" for run in runs)]
             for kind in QuestionKind
         ]
-        of_runs = [run.compute_figures() for run in runs]
+        of_runs = [run.compute_quality_figures() for run in runs]
         rows += [[label, *(_format_interval(figures[name]) for figures in of_runs)] for name, label in FIGURES.items()]
         latencies = [run.latency() for run in runs]
         rows += [
@@ -93,11 +93,11 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
             "sets": [
                 {
                     "name": run.name,
-                    "generators": run.generators,
+                    "generators": run.generator_names,
                     "questions": {kind.value: len(run.filter_replies(kind)) for kind in QuestionKind},
                     **{
                         name: None if found is None else round_figures(found)
-                        for name, found in run.compute_figures().items()
+                        for name, found in run.compute_quality_figures().items()
                     },
                     "latency_ms": {name: round_figures(latency, 2) for name, latency in run.latency().items()},
                 }
@@ -106,10 +106,12 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         }
 
 
-def _choose_questions(questions: Sequence[Question], foreign: Sequence[TestSet], limit: int | None) -> list[Question]:
+def _choose_questions(
+    questions: Sequence[Question], off_topic_sets: Sequence[TestSet], limit: int | None
+) -> list[Question]:
     by_kind = {kind: [question for question in questions if question.kind is kind] for kind in QuestionKind}
     own = [question for kind in QuestionKind for question in choose_evenly(by_kind[kind], limit)]
-    return [*own, *choose_off_topic_questions(foreign, limit)]
+    return [*own, *choose_off_topic_questions(off_topic_sets, limit)]
 
 
 def _format_interval(interval: Interval | None) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.beir import name_place_in_errors, read_objects
+from bench.beir import name_line_in_errors, read_json_objects
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_markdown_table
 from evaluation.exceptions import UnreadableTestSet
@@ -52,7 +52,7 @@ class Command(MeasuringCommand):
         super().add_arguments(parser)
 
     def measure(self, options: dict[str, Any], report: Report) -> dict[str, list[ClassifiedQuestion]]:
-        by_group = _group_questions(_read_questions(options["file"]))
+        by_group = _group_questions_by_split(_read_questions(options["file"]))
         for one in by_group["all"] if options["errors"] else ():
             if not one.is_right:
                 given = f"{one.given.query_class} ({one.given.rule})"
@@ -90,8 +90,8 @@ def _compute_accuracy(questions: Sequence[ClassifiedQuestion]) -> Interval:
 
 def _read_questions(path: Path) -> list[ClassifiedQuestion]:
     questions = []
-    for where, row in read_objects(path):
-        with name_place_in_errors(where):
+    for where, row in read_json_objects(path):
+        with name_line_in_errors(where):
             text, label = row["question"], QueryClass(row["class"])
             questions.append(ClassifiedQuestion(text, label, row["language"], row["split"], classify_question(text)))
     if not questions:
@@ -99,7 +99,7 @@ def _read_questions(path: Path) -> list[ClassifiedQuestion]:
     return questions
 
 
-def _group_questions(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
+def _group_questions_by_split(questions: list[ClassifiedQuestion]) -> dict[str, list[ClassifiedQuestion]]:
     groups: dict[str, list[ClassifiedQuestion]] = {"all": questions}
     for one in questions:
         for name in (one.split, f"{one.split}, {one.language}"):

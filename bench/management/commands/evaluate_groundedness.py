@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.labelled_answers import (
     JudgedAnswer,
-    compute_word_share,
+    compute_supported_word_share,
     count_unsupported_sentences,
     judge_answers,
     read_labelled_answers,
@@ -60,7 +60,9 @@ class Command(MeasuringCommand):
             "auroc": round(area.mean, DIGITS),
             "low": round(area.low, DIGITS),
             "high": round(area.high, DIGITS),
-            "baseline_auroc": round(auroc(labels, [-compute_word_share(each.answer) for each in judged]), DIGITS),
+            "baseline_auroc": round(
+                auroc(labels, [-compute_supported_word_share(each.answer) for each in judged]), DIGITS
+            ),
             "sentences": {
                 "judged": found.sentences,
                 "marked": found.marked,

@@ -9,13 +9,13 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from bench.beir import read_test_set
-from bench.corpora import choose_configuration, load_collection
+from bench.corpora import choose_configuration, load_test_set_collection
 from bench.management.measuring import MeasuringCommand
 from bench.ranking import (
     DEFAULT,
     METHODS,
-    MethodRun,
     RankingRun,
+    SearchMethodResults,
     check_retrieval_depth,
     list_rerankers,
     measure_rankings,
@@ -75,7 +75,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         for test_set, configuration in zip(test_sets, configurations, strict=True):
             if unknown := test_set.unknown_documents:
                 self.stderr.write(f"{test_set.name}: {unknown} relevant documents are not in the corpus.")
-            collection = load_collection(
+            collection = load_test_set_collection(
                 test_set, configuration=configuration, chunked=options["chunked"], report=report
             )
             runs.append(
@@ -101,14 +101,14 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
                     of_set.name,
                     f"{of_set.documents:,}",
                     f"{of_set.queries:,}",
-                    *_mark_best([values[name] for name in names]),
+                    *_format_and_mark_best([values[name] for name in names]),
                 ]
             )
         for metric in METRICS:
             means = [
                 sum(of_set.methods[name].compute_interval(metric).mean for of_set in runs) / len(runs) for name in names
             ]
-            rows.append([f"**mean {metric}**", "", "", *_mark_best(means)])
+            rows.append([f"**mean {metric}**", "", "", *_format_and_mark_best(means)])
         tables = [format_markdown_table(["set", "documents", "questions", *names], rows)]
         if DEFAULT in names and BASELINE in names:
             retrievers = [name for name in (SearchMethod.LEXICAL.value, SearchMethod.VECTOR.value) if name in names]
@@ -166,11 +166,11 @@ def _parse_methods(names: str) -> list[str]:
     return methods
 
 
-def _compare_paired(method: MethodRun, baseline: MethodRun) -> Interval:
+def _compare_paired(method: SearchMethodResults, baseline: SearchMethodResults) -> Interval:
     return paired_difference(method.scores["ndcg@10"], baseline.scores["ndcg@10"])
 
 
-def _mark_best(values: Sequence[float]) -> list[str]:
+def _format_and_mark_best(values: Sequence[float]) -> list[str]:
     best = max(round(value, 3) for value in values)
     return [f"**{format_figure(value)}**" if round(value, 3) == best else format_figure(value) for value in values]
 
@@ -184,7 +184,7 @@ def _as_json(run: RankingRun) -> dict[str, Any]:
     }
 
 
-def _method_as_json(method: MethodRun, baseline: MethodRun | None) -> dict[str, Any]:
+def _method_as_json(method: SearchMethodResults, baseline: SearchMethodResults | None) -> dict[str, Any]:
     figures: dict[str, Any] = {metric: round_figures(method.compute_interval(metric)) for metric in METRICS}
     if baseline is not None and baseline is not method:
         figures[f"ndcg@10_minus_{BASELINE}"] = round_figures(_compare_paired(method, baseline))

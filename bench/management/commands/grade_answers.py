@@ -9,7 +9,7 @@ from typing import Any
 from django.test.utils import override_settings
 
 from bench.answers.askers import InProcessAsker, SiteAsker
-from bench.answers.graded import GradedReply, GradedRun, ask_graded_questions, read_graded_questions
+from bench.answers.graded import GradedAnswerRun, GradedReply, ask_graded_questions, read_graded_questions
 from bench.management.measuring import MeasuringCommand
 from bench.reporting import Report, format_markdown_table
 from chat.answering.writers import find_generator
@@ -46,7 +46,7 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
         parser.add_argument("--save", type=Path, metavar="FILE", help="Write each graded answer, a line each.")
         super().add_arguments(parser)
 
-    def measure(self, options: dict[str, Any], report: Report) -> GradedRun:
+    def measure(self, options: dict[str, Any], report: Report) -> GradedAnswerRun:
         questions = read_graded_questions(options["file"])
         asked = [question for question in questions if options["corpus"] in ("", question.corpus)]
         if not asked:
@@ -66,35 +66,36 @@ class Command(MeasuringCommand, MigratedDatabaseCommand):
             asker = SiteAsker(options["url"], options["token"]) if options["url"] else InProcessAsker()
             return ask_graded_questions(asked, asker, report_and_save)
 
-    def as_markdown(self, run: GradedRun) -> str:
+    def as_markdown(self, run: GradedAnswerRun) -> str:
         points = format_markdown_table(["mean points of 3 (questions)", *run.corpora, "all"], _make_rows(run))
         return f"{points}\n\n{format_markdown_table(['share of the questions', ''], _make_figure_rows(run))}"
 
-    def as_json(self, run: GradedRun) -> dict[str, Any]:
+    def as_json(self, run: GradedAnswerRun) -> dict[str, Any]:
         def summarize_points(kind: str = "", corpus: str = "") -> dict[str, float] | None:
             interval = run.compute_mean_points(kind=kind, corpus=corpus)
             number = len(run.filter_replies(kind=kind, corpus=corpus))
             return None if interval is None else {**round_figures(interval), "questions": number}
 
-        seconds = run.seconds()
+        seconds = run.compute_wait_percentiles()
         return {
             "points": summarize_points(),
-            "kinds": {kind: summarize_points(kind) for kind in run.kinds},
+            "kinds": {kind: summarize_points(kind) for kind in run.question_kinds},
             "corpora": {
                 corpus: {
                     "all": summarize_points(corpus=corpus),
-                    **{kind: summarize_points(kind, corpus) for kind in run.kinds},
+                    **{kind: summarize_points(kind, corpus) for kind in run.question_kinds},
                 }
                 for corpus in run.corpora
             },
             "shares": {
-                name: None if share is None else round_figures(share) for name, share in run.compute_shares().items()
+                name: None if share is None else round_figures(share)
+                for name, share in run.compute_outcome_shares().items()
             },
             "seconds": None if seconds is None else round_figures(seconds, 2),
         }
 
 
-def _format_points(run: GradedRun, kind: str, corpus: str = "") -> str:
+def _format_mean_points(run: GradedAnswerRun, kind: str, corpus: str = "") -> str:
     points = run.compute_mean_points(kind=kind, corpus=corpus)
     if points is None:
         return "-"
@@ -106,18 +107,20 @@ def _format_interval(figure: Interval) -> str:
     return f"{figure.mean:.2f} [{figure.low:.2f} {figure.high:.2f}]"
 
 
-def _make_rows(run: GradedRun) -> list[list[str]]:
-    kinds = [(kind, kind.replace("_", " ")) for kind in run.kinds]
+def _make_rows(run: GradedAnswerRun) -> list[list[str]]:
+    kinds = [(kind, kind.replace("_", " ")) for kind in run.question_kinds]
     return [
-        [label, *(_format_points(run, kind, corpus) for corpus in run.corpora), _format_points(run, kind)]
+        [label, *(_format_mean_points(run, kind, corpus) for corpus in run.corpora), _format_mean_points(run, kind)]
         for kind, label in [*kinds, ("", "all")]
     ]
 
 
-def _make_figure_rows(run: GradedRun) -> list[list[str]]:
+def _make_figure_rows(run: GradedAnswerRun) -> list[list[str]]:
     rows = [
-        [SHARES[name], _format_interval(share)] for name, share in run.compute_shares().items() if share is not None
+        [SHARES[name], _format_interval(share)]
+        for name, share in run.compute_outcome_shares().items()
+        if share is not None
     ]
-    if seconds := run.seconds():
+    if seconds := run.compute_wait_percentiles():
         rows.append(["seconds, p50 / p95", f"{seconds.p50:.2f} / {seconds.p95:.2f}"])
     return rows

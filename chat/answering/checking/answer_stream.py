@@ -16,14 +16,14 @@ from chat.answering.checking.citations import (
     NUMBERS_IN_BRACKETS,
     PIECE_BREAK,
     QUOTED_NUMBERS,
-    Marker,
+    CitationMarker,
     MarkerGroup,
     find_cited_sentences,
-    find_code,
+    find_code_spans,
     find_unfinished_markup,
 )
 from chat.answering.checking.edits import TextEdit
-from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
+from chat.answering.checking.links import find_link_edits, find_link_safe_boundary, find_tags
 from chat.answering.checking.support import extract_assertion, is_refusal_or_courtesy
 from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
 from chat.answering.tool_calls import FUNCTION
@@ -76,11 +76,11 @@ class AnswerStream:
         encode: Callable[[Sequence[str]], np.ndarray],
     ) -> None:
         prompted = [source for source in sources if source.marker in prompt.markers]
-        rules = _keep_letters(prompt.rules)
+        rules = _reduce_to_letters(prompt.rules)
         self._rules = {rules[at : at + LONGEST_SHARED] for at in range(len(rules) - LONGEST_SHARED + 1)}
         self._last = self._last_letters = ""
         self._known = "\n".join([question, *(text for turn in history for text in (turn.question, turn.answer))])
-        self._known_letters = _keep_letters(self._known)
+        self._known_letters = _reduce_to_letters(self._known)
         self._contents = ""
         self._addresses: set[str] = set()
         self._tags: set[str] = set()
@@ -90,7 +90,7 @@ class AnswerStream:
         self._earlier = [plain for turn in history[-REMEMBERED_TURNS:] if (plain := _remove_brackets(turn.answer))]
 
         self.written = ""
-        self.markers: list[Marker] = []
+        self.markers: list[CitationMarker] = []
         self.citations: list[tuple[int, int]] = []
         self.is_looping = self.declines = False
         # These are offsets in `written`, the model's text. `_begin` is the beginning of the shown text, or None while
@@ -118,7 +118,7 @@ class AnswerStream:
         self._addresses |= find_known_addresses(sources)
         self._tags |= find_tags(contents)
         self._known += "\n".join(["", *contents])
-        self._known_letters = _keep_letters(self._known)
+        self._known_letters = _reduce_to_letters(self._known)
         self._contents += "".join("".join(contents).split())
 
     def feed(self, piece: str) -> str:
@@ -144,7 +144,7 @@ class AnswerStream:
         self._last = self._last[-len(FUNCTION) :] + piece
         if FUNCTION in self._last and FUNCTION not in self._known:
             raise AnswerWithheld("function")
-        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _keep_letters(piece)
+        self._last_letters = self._last_letters[-LONGEST_SHARED + 1 :] + _reduce_to_letters(piece)
         for at in range(len(self._last_letters) - LONGEST_SHARED + 1):
             shared = self._last_letters[at : at + LONGEST_SHARED]
             if shared in self._rules and shared not in self._known_letters:
@@ -191,29 +191,29 @@ class AnswerStream:
         complete = len(sure) if is_end else _find_last_sentence_start(sure, references.found)
         if complete:
             self._complete_sentence(text[:complete], references.found)
-        if cycle := _find_cycle(text):
-            self._end_looping_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
+        if cycle := _find_loop_length(text):
+            self._cut_looping_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
         if is_end or self.is_looping:
-            return self._show(len(self.written) if is_end else self._open, is_end=is_end)
+            return self._take_next_shown_text(len(self.written) if is_end else self._open, is_end=is_end)
         if len(text) - complete > LONGEST_OPEN:
-            self._skip_unfinished()
-            return self._show(len(self.written), is_end=False)
+            self._skip_unfinished_text()
+            return self._take_next_shown_text(len(self.written), is_end=False)
         behind = [each.start - each.blanks for each in references.found if each.start >= complete]
         open_text = sure[complete : min(behind, default=len(sure))]
-        return self._show(self._open + len(_strip_trailing_signs(open_text)), is_end=False)
+        return self._take_next_shown_text(self._open + len(_strip_trailing_signs(open_text)), is_end=False)
 
     def _is_in_sources(self, text: str) -> bool:
         return "".join(text.split()) in self._contents
 
-    def _end_looping_text(self, end: int) -> None:
+    def _cut_looping_text(self, end: int) -> None:
         self.is_looping = True
         self.written = self.written[:end]
         self._open = min(self._open, end)
         self._edits = [edit for edit in self._edits if edit.end <= end]
 
-    def _skip_unfinished(self) -> None:
+    def _skip_unfinished_text(self) -> None:
         text = self.written[self._open :]
-        block = next((code for code in find_code(text) if code.is_open), None)
+        block = next((code for code in find_code_spans(text) if code.is_open), None)
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
@@ -223,14 +223,14 @@ class AnswerStream:
         inside = [each for each in references if each.end <= len(part)]
         groups = [MarkerGroup(each.start, each.end, each.numbers) for each in inside]
         cited: set[CitationReference] = set()
-        blocks = [code for code in find_code(part) if code.fence]
+        blocks = [code for code in find_code_spans(part) if code.fence]
         for sentence in find_cited_sentences(part, groups):
             bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
-                self._end_looping_text(max(self._shown, base + sentence.start))
+                self._cut_looping_text(max(self._shown, base + sentence.start))
                 break
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
-            found = self._attributor.find_supporting_markers(bare, sentence.markers, self._text)
+            found = self._attributor.find_supporting_source_markers(bare, sentence.markers, self._text)
             says = bool(found) or not (is_refusal_or_courtesy(bare) or extract_assertion(bare) is None)
             self._says_something = self._says_something or says
             placed: list[int] = []
@@ -253,11 +253,13 @@ class AnswerStream:
             self._add_edit(base, block.end, block.end, "".join(f"\n\n[{number}]" for number in found))
             self._says_something = True
         for reference in inside:
-            if reference not in cited and not (reference.needs_support and not self._is_just_cited(base, reference)):
+            if reference not in cited and not (
+                reference.needs_support and not self._is_cited_just_before(base, reference)
+            ):
                 self._cite(base, part, reference, ())
         self._edits.sort()
 
-    def _is_just_cited(self, base: int, reference: CitationReference) -> bool:
+    def _is_cited_just_before(self, base: int, reference: CitationReference) -> bool:
         before = [edit.text for edit in self._edits if edit.cites and edit.start <= base + reference.start]
         numbers = {int(number) for number in MARKER.findall(before[-1])} if before else set()
         return bool(numbers & set(reference.numbers))
@@ -282,14 +284,14 @@ class AnswerStream:
         if text or end > start:
             self._edits.append(TextEdit(base + start, base + end, text, cites=True))
 
-    def _show(self, end: int, *, is_end: bool) -> str:
+    def _take_next_shown_text(self, end: int, *, is_end: bool) -> str:
         """Return the next text to show, at most up to the offset ``end``.
 
         Citations are renumbered or removed, and links without a source become plain text.
         """
-        if self._must_wait() and not is_end:
+        if self._may_still_give_up() and not is_end:
             return ""
-        end = end if is_end else find_boundary(self.written, self._shown, end)
+        end = end if is_end else find_link_safe_boundary(self.written, self._shown, end)
         line = self.written.rfind("\n", 0, end) + 1
         refusal = self.written[line:].strip(_AROUND + ".")
         if len(refusal) > 1 and NO_ANSWER.startswith(refusal):
@@ -332,11 +334,11 @@ class AnswerStream:
     def _record_text(self, text: str, *, cites: bool = False) -> str:
         for marker in MARKER.finditer(text) if cites else ():
             start, end = marker.span()
-            self.markers.append(Marker(int(marker[1]), self.shown_length + start, self.shown_length + end))
+            self.markers.append(CitationMarker(int(marker[1]), self.shown_length + start, self.shown_length + end))
         self.shown_length += len(text)
         return text
 
-    def _must_wait(self) -> bool:
+    def _may_still_give_up(self) -> bool:
         if self._may_give_up:
             begin = self.written[self._begin : (self._begin or 0) + 40].lower().replace("’", "'")
             is_opening = any(begin.startswith(each[: len(begin)]) for each in _OPENINGS)
@@ -359,7 +361,7 @@ def _remove_references(text: str, start: int, end: int, references: Sequence[Cit
 
 
 def _find_last_sentence_start(text: str, references: Sequence[CitationReference]) -> int:
-    codes = find_code(text)
+    codes = find_code_spans(text)
     block = next((code for code in codes if code.is_open), None)
     if block is not None:
         return text.rfind("\n", 0, block.start) + 1
@@ -381,7 +383,7 @@ def _strip_trailing_signs(text: str) -> str:
     return text[:line].rstrip() if line >= 0 and not text[line + 1 :].strip(_SIGNS) else text
 
 
-def _find_cycle(text: str) -> int:
+def _find_loop_length(text: str) -> int:
     tail = text[-MOST_CYCLES * LONGEST_CYCLE :]
     for length in range(1, min(LONGEST_CYCLE, len(tail) // MOST_CYCLES) + 1):
         if tail.endswith(tail[-length:] * MOST_CYCLES) and tail[-length:].strip(" .-=_|\n"):
@@ -389,6 +391,6 @@ def _find_cycle(text: str) -> int:
     return 0
 
 
-def _keep_letters(text: str) -> str:
+def _reduce_to_letters(text: str) -> str:
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, plain.casefold()))

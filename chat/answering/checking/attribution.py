@@ -46,10 +46,12 @@ class Attributor:
         self._scorer = SupportScorer(self._passages)
         self.markers = [source.marker for source in self._sources]
 
-    def find_supporting_markers(self, sentence: str, own: Sequence[int], text: str) -> tuple[int, ...]:
+    def find_supporting_source_markers(
+        self, sentence: str, written_markers: Sequence[int], text: str
+    ) -> tuple[int, ...]:
         """Return the markers of the sources that support a sentence; () if none does.
 
-        ``own`` are the markers that the model wrote. ``text`` is the answer so far, to detect its language.
+        ``written_markers`` are those that the model wrote. ``text`` is the answer so far, to detect its language.
         """
         if is_refusal_or_courtesy(sentence):
             return ()
@@ -57,13 +59,13 @@ class Attributor:
             return self._find_source_of_words(sentence)
         markers = self.markers
         supports = {marker: self._score(sentence, (marker,)) for marker in markers}
-        if kept := tuple(marker for marker in dict.fromkeys(own) if supports.get(marker, 0.0) >= THRESHOLD):
+        if kept := tuple(marker for marker in dict.fromkeys(written_markers) if supports.get(marker, 0.0) >= THRESHOLD):
             return kept
         likely = sorted(markers, key=lambda marker: -supports[marker])[:MOST_PAIRED]
         if likely and supports[likely[0]] >= THRESHOLD:
             return (likely[0],)
         if self._sources and all(is_in_other_language(source, text) for source in self._sources):
-            return self._find_by_meaning(sentence)
+            return self._find_markers_by_meaning(sentence)
         return next((pair for pair in combinations(likely, 2) if self._score(sentence, pair) >= THRESHOLD), ())
 
     def _score(self, sentence: str, markers: Collection[int]) -> float:
@@ -83,7 +85,7 @@ class Attributor:
         holders = [passage.marker for passage in self._passages if words and words <= set(find_stems(passage.text))]
         return tuple(holders[:1])
 
-    def _find_by_meaning(self, sentence: str) -> tuple[int, ...]:
+    def _find_markers_by_meaning(self, sentence: str) -> tuple[int, ...]:
         numbers = read_asserted_numbers(sentence)
         holders = [each for each in self._passages if all(values & each.numbers for values in numbers)]
         pieces = [(each.marker, piece.text) for each in holders for piece in each.sentences][:MOST_COMPARED]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import takewhile
 
-from chat.answering.checking.citations import find_code
+from chat.answering.checking.citations import find_code_spans
 from retrieval.text.word_lists import fill_in, read_words
 
 _NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
@@ -75,7 +75,7 @@ def find_references(
     ``is_in_sources`` returns whether the sources contain a text.
     """
     prose = text
-    for code in find_code(text):
+    for code in find_code_spans(text):
         signs = _NOT_A_NEWLINE.sub("`", text[code.start : code.end])
         prose = prose[: code.start] + signs + prose[code.end :]
     partial = None if is_end else _PARTIAL.search(prose)

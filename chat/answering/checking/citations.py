@@ -40,7 +40,7 @@ class CodeSpan:
     is_open: bool = False
 
 
-def find_code(text: str) -> list[CodeSpan]:
+def find_code_spans(text: str) -> list[CodeSpan]:
     """Return all code in a Markdown text, in blocks and within lines."""
     if "`" not in text and "~~~" not in text:
         return []
@@ -56,7 +56,7 @@ def find_code(text: str) -> list[CodeSpan]:
 
 
 def blank_out_code(text: str) -> str:
-    return blank_out_spans(text, [(code.start, code.end) for code in find_code(text)])
+    return blank_out_spans(text, [(code.start, code.end) for code in find_code_spans(text)])
 
 
 def blank_out_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -110,7 +110,7 @@ def escape_bracketed_numbers(text: str) -> str:
     return _rewrite_outside_code(text, lambda prose: NUMBERS_IN_BRACKETS.sub(rewrite, prose))
 
 
-def remove_markers(text: str, markers: Iterable[Marker] | None = None) -> str:
+def remove_markers(text: str, markers: Iterable[CitationMarker] | None = None) -> str:
     """Return an answer's text without its markers (``[1]``).
 
     If ``markers`` is None, every ``[n]`` counts as a marker.
@@ -130,33 +130,33 @@ def _read_numbers(group: str) -> list[int]:
 def _rewrite_outside_code(text: str, rewrite: Callable[[str], str]) -> str:
     rewritten = []
     begin = 0
-    for code in find_code(text):
+    for code in find_code_spans(text):
         rewritten += [rewrite(text[begin : code.start]), text[code.start : code.end]]
         begin = code.end
     return "".join([*rewritten, rewrite(text[begin:])])
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class CitationMarker:
     number: int
     start: int
     end: int
 
-    def shift_by(self, characters: int) -> Marker:
-        return Marker(self.number, self.start + characters, self.end + characters)
+    def shift_by(self, characters: int) -> CitationMarker:
+        return CitationMarker(self.number, self.start + characters, self.end + characters)
 
 
-def find_markers(text: str) -> list[Marker]:
-    return [Marker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_out_code(text))]
+def find_markers(text: str) -> list[CitationMarker]:
+    return [CitationMarker(int(match[1]), *match.span()) for match in MARKER.finditer(blank_out_code(text))]
 
 
-def iterate_cited_words(text: str, markers: Sequence[Marker]) -> Iterator[tuple[Marker, str]]:
+def iterate_cited_words(text: str, markers: Sequence[CitationMarker]) -> Iterator[tuple[CitationMarker, str]]:
     """Yield each marker of an answer with the sentence, or the part of a sentence, before it.
 
     Markers without text between them have the same words.
     """
     words = ""
-    for start, end in _split_pieces(text):
+    for start, end in _find_piece_spans(text):
         for marker in markers:
             if start <= marker.start < end:
                 words = _find_last_sentence(text[start : marker.start]) or words
@@ -193,7 +193,7 @@ class MarkerGroup:
     numbers: tuple[int, ...]
 
 
-def group_markers(markers: Iterable[Marker]) -> list[MarkerGroup]:
+def group_markers(markers: Iterable[CitationMarker]) -> list[MarkerGroup]:
     groups: list[MarkerGroup] = []
     for marker in markers:
         if groups and groups[-1].end == marker.start:
@@ -208,13 +208,13 @@ def find_cited_sentences(text: str, groups: Sequence[MarkerGroup]) -> list[Cited
 
     ``groups`` are the markers in the text. Headings, table heads and fenced code are left out.
     """
-    blocks = [(code.start, code.end) for code in find_code(text) if code.fence]
+    blocks = [(code.start, code.end) for code in find_code_spans(text) if code.fence]
     prose = blank_out_spans(text, blocks)
     for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda match: blank_out_text(match.group()), prose)
     prose = blank_out_spans(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
-    for piece_start, piece_end in _split_pieces(text):
+    for piece_start, piece_end in _find_piece_spans(text):
         sentences = [
             CitedSentence(sign.end() if (sign := _LIST_SIGN.match(prose, start, end)) else start, end)
             for start, end, _break in split_sentences(prose, piece_start, piece_end)
@@ -236,7 +236,7 @@ def _has_span_start_between(spans: Sequence[tuple[int, int]], start: int, end: i
     return at < len(spans) and spans[at][0] < end
 
 
-def _split_pieces(text: str) -> Iterator[tuple[int, int]]:
+def _find_piece_spans(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for gap in PIECE_BREAK.finditer(text):
         yield begin, gap.start()

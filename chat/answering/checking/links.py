@@ -60,7 +60,7 @@ def find_tags(texts: Collection[str]) -> set[str]:
     return {tag for text in texts if "<" in text for tag in _TAG.findall(text)}
 
 
-def find_boundary(text: str, begin: int, end: int) -> int:
+def find_link_safe_boundary(text: str, begin: int, end: int) -> int:
     """Return the largest offset from ``begin`` to ``end`` before which later text cannot change the links."""
     is_at_blank = end < len(text) and text[end].isspace()
     boundary = end if is_at_blank else 1 + max(text.rfind(blank, begin, end) for blank in " \t\n")
@@ -75,13 +75,13 @@ def find_link_edits(text: str, begin: int, end: int, known: Set[str], tags: Coll
     edits = []
     at = begin
     while (trigger := _TRIGGER.search(text, at, end)) is not None:
-        shown, at = _disable_character(text, trigger.start(), known, tags)
+        shown, at = _disable_link_at(text, trigger.start(), known, tags)
         if shown != text[trigger.start() : at]:
             edits.append(TextEdit(trigger.start(), at, shown))
     return edits
 
 
-def _disable_character(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
+def _disable_link_at(text: str, at: int, known: Set[str], tags: Collection[str]) -> tuple[str, int]:
     """Return the text to show for the character at ``at``, and the offset to go on from."""
     before = text[max(0, at - _BEHIND) : at]
     match text[at]:

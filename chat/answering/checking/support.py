@@ -17,7 +17,7 @@ from chat.answering.checking.words import (
     compute_stem_weight,
     contradicts,
     find_stems,
-    iterate_pairs,
+    iterate_word_pairs,
     list_stems,
     read_asserted_numbers,
     read_numbers,
@@ -86,8 +86,10 @@ def extract_assertion(sentence: str) -> Assertion | None:
     if stripped.endswith("?") or _SAYS_NOTHING.search(sentence):
         return None
     mark = _LIST_MARK.match(sentence)
-    text = _blank(mark) + sentence[mark.end() :] if mark else sentence
-    text = _PARTICLE.sub(_blank, _ABOUT_SOURCES.sub(_blank, _CITED.sub(_blank, text)))
+    text = _replace_by_spaces(mark) + sentence[mark.end() :] if mark else sentence
+    text = _PARTICLE.sub(
+        _replace_by_spaces, _ABOUT_SOURCES.sub(_replace_by_spaces, _CITED.sub(_replace_by_spaces, text))
+    )
     words = tuple(word for word in split_words(text) if word.stem not in _JOINING)
     numbers = read_asserted_numbers(text)
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
@@ -99,7 +101,7 @@ def is_refusal_or_courtesy(sentence: str) -> bool:
     return bool(_SAYS_NOTHING.search(sentence) or _DECLINES.match(sentence) or _COURTESY.match(sentence))
 
 
-def _blank(match: re.Match[str]) -> str:
+def _replace_by_spaces(match: re.Match[str]) -> str:
     return " " * len(match.group())
 
 
@@ -139,7 +141,7 @@ class EvidenceSentence:
 
     @cached_property
     def word_pairs(self) -> frozenset[tuple[str, str]]:
-        return frozenset(iterate_pairs(self._stems_in_order, PHRASE_REACH))
+        return frozenset(iterate_word_pairs(self._stems_in_order, PHRASE_REACH))
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class SentenceMatch:
     share: float
 
 
-class SupportReason(StrEnum):
+class DoubtReason(StrEnum):
     NUMBER = "number"
     NAME = "name"
     NEGATION = "negation"
@@ -216,7 +218,7 @@ class SentenceSupport:
     """
 
     support: float
-    reasons: tuple[SupportReason, ...]
+    reasons: tuple[DoubtReason, ...]
     match: SentenceMatch | None
     verbatim: bool = False
 
@@ -245,11 +247,11 @@ class SupportScorer:
             return None
         cited = [passage for passage in self._passages if passage.marker in markers]
         passages = cited or self._passages
-        uncited = () if cited else (SupportReason.UNCITED,)
+        uncited = () if cited else (DoubtReason.UNCITED,)
         stems = {word.stem for word in assertion.words}
         weights = {stem: compute_stem_weight(self._holders[stem], self._sentence_count) for stem in stems}
         matches = [
-            SentenceMatch(passage, sentence, _compute_share(weights, sentence.stems))
+            SentenceMatch(passage, sentence, _compute_stem_share(weights, sentence.stems))
             for passage in passages
             for sentence in passage.sentences
         ]
@@ -265,7 +267,7 @@ class SupportScorer:
         return SentenceSupport(support, (*reasons, *uncited), nearest)
 
 
-def _compute_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
+def _compute_stem_share(weights: Mapping[str, float], stems: AbstractSet[str]) -> float:
     return sum(weights[stem] for stem in weights.keys() & stems) / sum(weights.values())
 
 
@@ -279,10 +281,12 @@ def _measure_doubts(
     """
     known: frozenset[str] = frozenset().union(*(passage.stems for passage in passages))
     together: frozenset[tuple[str, str]] = frozenset().union(*(passage.word_pairs for passage in passages))
-    neighbours = list(iterate_pairs([word.stem for word in assertion.words], 1))
+    neighbours = list(iterate_word_pairs([word.stem for word in assertion.words], 1))
     best = max(
         (
-            _compute_share(weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2])))
+            _compute_stem_share(
+                weights, passage.title_stems.union(*(each.stems for each in passage.sentences[at : at + 2]))
+            )
             for passage in passages
             for at in range(len(passage.sentences))
         ),
@@ -297,16 +301,16 @@ def _measure_doubts(
 
 def _find_doubts(
     assertion: Assertion, passages: Sequence[EvidencePassage], matches: Sequence[SentenceMatch]
-) -> Iterator[SupportReason]:
+) -> Iterator[DoubtReason]:
     numbers: frozenset[str] = frozenset().union(*(passage.numbers for passage in passages))
     if not all(values & numbers for values in assertion.numbers):
-        yield SupportReason.NUMBER
+        yield DoubtReason.NUMBER
     if not set(assertion.names) <= frozenset().union(*(passage.stems for passage in passages)):
-        yield SupportReason.NAME
+        yield DoubtReason.NAME
     if matches and matches[0].share >= SAME_SUBJECT:
         nearest, stems = matches[0].sentence, {word.stem for word in assertion.words}
         if contradicts(stems, assertion.text, nearest.stems, nearest.text):
-            yield SupportReason.NEGATION
+            yield DoubtReason.NEGATION
 
 
 # The weights of a logistic regression on the tuning part of RAGTruth's question answering (Niu et al., "RAGTruth: A
@@ -317,12 +321,10 @@ WEIGHTS = (0.473, 3.116, 2.043)
 # Each reason for doubt multiplies the probability that a sentence is supported. People marked 62 % of the sentences
 # with an unknown number as unsupported, and 28 % of the sentences with an unknown name. One reason is enough to make a
 # sentence doubtful.
-FACTORS = {SupportReason.NUMBER: 0.4, SupportReason.NEGATION: 0.6, SupportReason.NAME: 0.65}
+FACTORS = {DoubtReason.NUMBER: 0.4, DoubtReason.NEGATION: 0.6, DoubtReason.NAME: 0.65}
 
 
-def estimate_support(
-    shares: Sequence[float], doubts: Iterable[SupportReason]
-) -> tuple[float, tuple[SupportReason, ...]]:
+def estimate_support(shares: Sequence[float], doubts: Iterable[DoubtReason]) -> tuple[float, tuple[DoubtReason, ...]]:
     """Return the support of a sentence, from 0 to 1, and the reasons to doubt it, the strongest first.
 
     ``shares`` is the result of :func:`_measure_doubts`. ``doubts`` are further reasons. Each of these multiplies the
@@ -332,7 +334,7 @@ def estimate_support(
     by_words = 1.0 / (1.0 + math.exp(INTERCEPT + sum(map(mul, WEIGHTS, shares))))
     reasons = [reason for reason in FACTORS if reason in found]
     support = by_words * math.prod(FACTORS[reason] for reason in reasons)
-    return support, (*reasons, *([SupportReason.WORDS] if by_words < THRESHOLD else []))
+    return support, (*reasons, *([DoubtReason.WORDS] if by_words < THRESHOLD else []))
 
 
 def estimate_groundedness(supports: Iterable[float]) -> float:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from chat.answering.checking.citations import (
+    CitationMarker,
     CitedSentence,
-    Marker,
     blank_out_spans,
     escape_markers,
     find_cited_sentences,
@@ -20,7 +20,7 @@ from chat.answering.checking.support import (
     SupportScorer,
 )
 from chat.answering.units import find_quotable_units
-from chat.types import BestRange, CheckedStatement, ContextSource, VerificationResult, VerifiedCitation
+from chat.types import CheckedStatement, ContextSource, SupportingRange, VerificationResult, VerifiedCitation
 from core.tracing import span
 from retrieval.text.language import detect_language
 
@@ -30,7 +30,7 @@ _FENCED = re.compile(r"(?P<fence>`{3,})\n(?P<code>.*?)(?:\n…)?\n(?P=fence)", r
 
 @span("verification")
 def verify_citations(
-    text: str, sources: Sequence[ContextSource], markers: Sequence[Marker] | None = None
+    text: str, sources: Sequence[ContextSource], markers: Sequence[CitationMarker] | None = None
 ) -> VerificationResult:
     """Return the words that each marker of an answer cites, and the support of each sentence, from 0 to 1.
 
@@ -55,7 +55,7 @@ def verify_citations(
 
 
 def _cite(
-    marker: Marker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
+    marker: CitationMarker, words: str, source: ContextSource, scorer: SupportScorer, *, is_comparable: bool
 ) -> VerifiedCitation:
     block = source.block
     verbatim = _find_verbatim(words, source)
@@ -127,7 +127,7 @@ def _build_statement(
         support=value,
         supported=None if value is None else support.is_supported,
         reasons=tuple(map(str, support.reasons)) if value is not None else (),
-        best=BestRange(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
+        best=SupportingRange(match.passage.marker, match.sentence.start, match.sentence.end) if match else None,
         verbatim=support.verbatim,
     )
 

@@ -25,17 +25,17 @@ def find_stems(text: str) -> list[str]:
     return list(_find_stems(text))
 
 
-def find_stem_set(*texts: str) -> frozenset[str]:
+def find_stems_of_texts(*texts: str) -> frozenset[str]:
     return frozenset().union(*map(_find_stems, texts))
 
 
 @functools.lru_cache(maxsize=4096)
 def _find_stems(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_run(run)))
+    return tuple(dict.fromkeys(stem for run in text.split() for stem in _find_stems_of_unspaced_text(run)))
 
 
 @functools.lru_cache(maxsize=2**15)
-def _find_stems_of_run(run: str) -> tuple[str, ...]:
+def _find_stems_of_unspaced_text(run: str) -> tuple[str, ...]:
     word = run.strip(_AROUND_WORDS)
     if word.isalpha() and word[1:].islower():
         word = word.lower()
@@ -78,7 +78,7 @@ def list_stems(text: str) -> tuple[str, ...]:
     return tuple(stem for word in _WORD.findall(text) for stem in find_stems_of_word(word))
 
 
-def iterate_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
+def iterate_word_pairs(words: Sequence[str], reach: int) -> Iterator[tuple[str, str]]:
     """Yield all pairs of words at most ``reach`` positions apart, the nearest ones first."""
     for distance in range(1, reach + 1):
         yield from zip(words, words[distance:], strict=False)

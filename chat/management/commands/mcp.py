@@ -16,10 +16,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         key = options["key_file"].read_text().strip() if options["key_file"] else ""
-        asyncio.run(_bridge(options["url"], {"Authorization": f"Bearer {key}"} if key else {}))
+        asyncio.run(_bridge_stdio_to_server(options["url"], {"Authorization": f"Bearer {key}"} if key else {}))
 
 
-async def _bridge(url: str, headers: dict[str, str]) -> None:
+async def _bridge_stdio_to_server(url: str, headers: dict[str, str]) -> None:
     import anyio
     from mcp.client.streamable_http import streamable_http_client
     from mcp.server.stdio import stdio_server
@@ -32,13 +32,13 @@ async def _bridge(url: str, headers: dict[str, str]) -> None:
         anyio.create_task_group() as tasks,
     ):
 
-        async def forward_answers() -> None:
+        async def forward_server_messages() -> None:
             async for message in answered:
                 if isinstance(message, Exception):
                     raise message
                 await said.send(message)
 
-        tasks.start_soon(forward_answers)
+        tasks.start_soon(forward_server_messages)
         async for message in asked:
             if isinstance(message, Exception):
                 raise message

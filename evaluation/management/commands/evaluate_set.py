@@ -18,7 +18,7 @@ from evaluation.models import EvaluationRun, EvaluationSet, RunKind
 from evaluation.payload_types import MeanPayload, PercentilesPayload
 from evaluation.runs import queue, run_execution
 from evaluation.runs.other_product import ProductComparison, compare_products
-from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_interval
+from evaluation.runs.results import MEASURES, NOTHING_TO_MEASURE, read_confidence_interval
 from evaluation.statistics import Interval, round_figures
 from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import SearchProfileVersion
@@ -83,8 +83,8 @@ class Command(MigratedDatabaseCommand):
             draft = evaluation_set.collection.drafts.filter_open().first() if options["draft"] else None
             if options["draft"] and draft is None:
                 raise EvaluationError(f"{evaluation_set.collection} has no open draft.")
-            run = queue.request_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)
-            self._finish(run)
+            run = queue.request_evaluation_run(evaluation_set, profile, kind=kind, draft=draft, to_worker=False)
+            self._finish_run(run)
             is_done = run.status == EvaluationRun.Status.DONE
             comparison = self._compare(run, other) if other is not None and is_done else None
         except (EvaluationError, RagsiteError, ImproperProfile, ImproperlyConfigured) as error:
@@ -101,7 +101,7 @@ class Command(MigratedDatabaseCommand):
         if run.unreliable_reason:
             raise CommandError(f"Run #{run.pk} is not to be relied on: {run.unreliable_reason}")
 
-    def _finish(self, run: EvaluationRun) -> None:
+    def _finish_run(self, run: EvaluationRun) -> None:
         bar = ProgressBar(self.stderr)
         label = f"{run.evaluation_set}: {run.get_kind_display()}"
         try:
@@ -148,7 +148,7 @@ class Command(MigratedDatabaseCommand):
         documents = "" if run.draft is None else f", on {run.draft}"
         self.stdout.write(f"{run.evaluation_set}: {run.total} questions, {run.profile_name}, run #{run.pk}{documents}")
         for measure in MEASURES[run.kind]:
-            found = read_interval(run, measure.key)
+            found = read_confidence_interval(run, measure.key)
             shown = "-" if found is None else str(found)
             mean = run.summary["metrics"].get(measure.key)
             asked = mean["questions"] if mean else 0
@@ -188,7 +188,7 @@ def _find_profile(name: str) -> NamedProfile:
 
 
 def _as_json(run: EvaluationRun) -> dict[str, object]:
-    found = {measure.key: read_interval(run, measure.key) for measure in MEASURES[run.kind]}
+    found = {measure.key: read_confidence_interval(run, measure.key) for measure in MEASURES[run.kind]}
     stored = run.summary["metrics"]
     return {
         "run": run.pk,

@@ -67,7 +67,7 @@ async def test_a_question_that_fails_or_waits_names_its_answer_first(monkeypatch
 
     for wanted in ("failed", "queued"):
         if wanted == "queued":
-            monkeypatch.setattr(streams, "follow_stream", told)
+            monkeypatch.setattr(streams, "follow_answer_stream", told)
         body = {"question": QUESTION, "stream": True}
         response = await AsyncClient().post("/api/v1/ask/", body, content_type="application/json")
         events = read_events(b"".join([part async for part in response.streaming_content]))

@@ -186,7 +186,7 @@ async def test_what_an_interrupted_attempt_said_is_parted_from_the_next(collecti
         yield streams.build_unstored_event("ping")
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow_stream", interrupted)
+    monkeypatch.setattr(streams, "follow_answer_stream", interrupted)
     chunks = await stream()
     assert content(chunks) == f"Twen{WITHDRAWN}Twenty-five."
     assert chunks[-2]["answer"] == "Twenty-five."
@@ -225,9 +225,9 @@ async def test_a_stream_numbers_its_sources_in_order_of_appearance(collection, m
             )
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow_stream", told)
+    monkeypatch.setattr(streams, "follow_answer_stream", told)
     monkeypatch.setattr(readers._Reader, "may_begin_reading", lambda *_: True)
-    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read_sources", lambda *_: True)
     chunks = await stream(list_sources=True)
     said = content(chunks)
     assert said.startswith(
@@ -290,9 +290,9 @@ async def test_a_stopped_answer_has_the_numbers_that_were_streamed(collection, m
             yield StreamedEvent(name="token", payload={"text": piece})
         yield StreamedEvent(answer=Answer(pk=answer_id), name="completed", payload=completed)
 
-    monkeypatch.setattr(streams, "follow_stream", told)
+    monkeypatch.setattr(streams, "follow_answer_stream", told)
     monkeypatch.setattr(readers._Reader, "may_begin_reading", lambda *_: True)
-    monkeypatch.setattr(readers._Reader, "may_read", lambda *_: True)
+    monkeypatch.setattr(readers._Reader, "may_read_sources", lambda *_: True)
     assert content(await stream()) == "A [1] b [2] c\n\nStopped."
 
 

@@ -36,7 +36,7 @@ class Reader:
         self.task = asyncio.create_task(self._read())
 
     async def _read(self):
-        async for event in streams.follow_stream(self.answer.pk, caller=self.caller):
+        async for event in streams.follow_answer_stream(self.answer.pk, caller=self.caller):
             self.heard.append(event)
 
     @property

@@ -52,8 +52,10 @@ def test_a_saved_answer_has_its_figures_in_the_list(library, admin):
     html = admin.get(LIST).content.decode()
     [row] = [row for row in re.findall(r"<tr>.*?</tr>", html, re.S) if str(asked.pk) in row]
     assert f'href="/answers/{asked.pk}/debug/"' in row
-    assert f'<td class="field-sure">{asked.confidence:.2f}</td>' in row
-    assert re.search(r'<td class="field-took">[\d,]+</td>\s*<td class="field-searched_in">[\d,]+</td>', row)
+    assert f'<td class="field-formatted_confidence">{asked.confidence:.2f}</td>' in row
+    assert re.search(
+        r'<td class="field-formatted_total_ms">[\d,]+</td>\s*<td class="field-formatted_search_ms">[\d,]+</td>', row
+    )
     assert "zscore" in row
 
 
@@ -88,11 +90,11 @@ def test_answers_are_filtered_by_each_figure_and_sorted(admin, conversation, col
     }.items():
         assert set(listed(admin, query)) == expected, query
     columns = admin.get(LIST).context["cl"].list_display
-    slowest = listed(admin, f"o=-{columns.index('took')}")
+    slowest = listed(admin, f"o=-{columns.index('formatted_total_ms')}")
     assert slowest[:3] == ["disliked", "slow", "refused"]
     # An answer without a time comes last.
     assert slowest[-1] == "greeting"
-    assert listed(admin, f"o=-{columns.index('searched_in')}")[:2] == ["slow", "fast"]
+    assert listed(admin, f"o=-{columns.index('formatted_search_ms')}")[:2] == ["slow", "fast"]
     assert admin.get(f"{LIST}?total_ms__gte=slow").status_code == 302
     assert listed(admin, "total_ms__gte=100&_facets=True")
     page = admin.get(f"{LIST}?q=o&total_ms__gte=100").content.decode()
@@ -140,10 +142,10 @@ def test_the_list_stays_fast_with_many_answers(admin, conversation):
     columns = admin.get(LIST).context["cl"].list_display
     for query, index in {
         "": "answer_by_time",
-        f"o=-{columns.index('took')}": "answer_by_total_ms",
-        f"o=-{columns.index('searched_in')}": "answer_by_search_ms",
-        f"o=-{columns.index('sure')}": "answer_by_confidence",
-        f"total_ms__gte=2980&o=-{columns.index('took')}": "answer_by_total_ms",
+        f"o=-{columns.index('formatted_total_ms')}": "answer_by_total_ms",
+        f"o=-{columns.index('formatted_search_ms')}": "answer_by_search_ms",
+        f"o=-{columns.index('formatted_confidence')}": "answer_by_confidence",
+        f"total_ms__gte=2980&o=-{columns.index('formatted_total_ms')}": "answer_by_total_ms",
     }.items():
         with CaptureQueriesContext(connection) as queries:
             assert len(listed(admin, query)) == 50

@@ -59,7 +59,7 @@ def approved(document, curator):
 async def ask(question=QUESTION, user=None, **options):
     begin = sync_to_async(asking.create_answer)
     answer = await begin(question, user=user or AnonymousUser(), visitor="" if user else "me", **options)
-    async for _event in streams.follow_stream(answer.pk):
+    async for _event in streams.follow_answer_stream(answer.pk):
         pass
     return await Answer.objects.select_related("approved", "conversation__owner").aget(pk=answer.pk)
 
@@ -172,7 +172,7 @@ async def test_a_document_that_is_read_again_keeps_it(approved, ingest):
 
 
 async def test_approved_again_it_is_given_again(approved, curator):
-    await sync_to_async(approved.raise_flag)(ApprovedAnswer.Flag.CHANGED)
+    await sync_to_async(approved.flag_for_review)(ApprovedAnswer.Flag.CHANGED)
     assert not await is_given()
     await sync_to_async(approval.approve_answer)(approved, curator)
     assert await is_given()

@@ -31,7 +31,7 @@ def test_words_are_found_in_titles_questions_and_answers(owner):
     seals = conversation(owner, "Pumps", "Which seal kit?", "SK-9920-W fits.")
     conversation(owner, "Visiting hours", "When?", "From two to four.")
     conversation(owner, "100% sure_thing")
-    own = Conversation.objects.of(owner, "")
+    own = Conversation.objects.owned_by(owner, "")
 
     def found(wanted):
         return sorted(str(one) for one in search_conversations(own, owner, wanted))

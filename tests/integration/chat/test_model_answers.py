@@ -20,7 +20,7 @@ from chat.models import Answer, QuestionBudget, QuestionCount
 from chat.pages.turns import build_turn
 from chat.streaming import asking, heartbeats, streams, writing
 from chat.streaming.runs import join_tokens
-from chat.templatetags.chat_rendering import answer_body
+from chat.templatetags.chat_rendering import render_answer_body
 from retrieval.models import Document
 from retrieval.types import Turn
 from tests.support.asking import PUMP, QUESTION, ask
@@ -80,7 +80,7 @@ async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(l
     monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.create_answer)(QUESTION, user=reader, visitor="")
-    async for event in streams.follow_stream(answer.pk):
+    async for event in streams.follow_answer_stream(answer.pk):
         if event.name == "searched":
             await sync_to_async(answer.conversation.delete)()
     assert event.name == "failed"
@@ -100,7 +100,7 @@ async def test_every_marker_leads_to_its_own_words_on_every_way_out(collection, 
     assert pump["quote"] == "Pump 3 bar"
     assert "valve 5 bar" in valve["quote"]
     for answer in (first, again):
-        html = await sync_to_async(lambda answer=answer: answer_body(build_turn(answer)))()
+        html = await sync_to_async(lambda answer=answer: render_answer_body(build_turn(answer)))()
         assert re.findall(r'data-quote="(.*?)"', html) == [each["quote"] for each in (pump, valve)]
     completion = ChatCompletion("id", 0, "ragsite", question, "").build_completion(events[-1].payload, [])
     annotations = [each["url_citation"] for each in completion["choices"][0]["message"]["annotations"]]
@@ -122,8 +122,8 @@ async def test_a_thought_that_was_streamed_is_taken_back_everywhere(library, mod
     )
     assert names[names.index("reset") + 1] == "searched"
     # A reader who comes back, and the page, get the same.
-    assert join_tokens([event async for event in streams.follow_stream(answer.pk)]) == text
-    assert "SECRET" not in answer_body(await sync_to_async(build_turn)(answer))
+    assert join_tokens([event async for event in streams.follow_answer_stream(answer.pk)]) == text
+    assert "SECRET" not in render_answer_body(await sync_to_async(build_turn)(answer))
     # The next thought of this model is withheld.
     _, events = await ask("How much does the MX-9920-W weigh?")
     assert "SECRET" not in str([event.payload for event in events])
@@ -135,7 +135,7 @@ async def test_a_link_that_no_source_holds_is_broken_on_every_way_out(library, m
     text = "It weighs 3450 grams [1]. [More] (https: //evil[.]example/?d=3450) ![x] (https: //evil[.]example)"
     assert answer.text == text == events[-1].payload["answer"]
     assert "".join(event.payload["text"] for event in events if event.name == "token") == text
-    assert "href" not in answer_body(await sync_to_async(build_turn)(answer)).replace('href="/documents/', "")
+    assert "href" not in render_answer_body(await sync_to_async(build_turn)(answer)).replace('href="/documents/', "")
 
 
 async def test_an_address_of_a_cited_source_stays_a_link(collection, ingest, model):
@@ -143,11 +143,11 @@ async def test_an_address_of_a_cited_source_stays_a_link(collection, ingest, mod
     model.pieces = ["It weighs 3450 grams: [order](https://good.example/mx?id=7) [1]."]
     answer, _ = await ask()
     assert answer.text == model.pieces[0]
-    assert 'href="https://good.example/mx?id=7"' in answer_body(await sync_to_async(build_turn)(answer))
+    assert 'href="https://good.example/mx?id=7"' in render_answer_body(await sync_to_async(build_turn)(answer))
     # An address is text on the page if no source supports its sentence.
     model.pieces = ["Napoleon built it in 1805: [order](https://good.example/mx?id=7)."]
     answer, _ = await ask("How heavy is the MX-9920-W pump?")
-    assert "href" not in answer_body(await sync_to_async(build_turn)(answer))
+    assert "href" not in render_answer_body(await sync_to_async(build_turn)(answer))
 
 
 async def test_an_answer_that_repeats_the_prompt_is_withheld(library, model, caplog):
@@ -338,7 +338,7 @@ async def test_instructions_in_a_document_are_shown_and_told_to_no_model(library
 async def test_a_stopped_answer_says_who_wrote_it_and_what_it_took(library, model):
     model.pieces, model.delay_seconds = [f"word{number} " for number in range(500)], 0.02
     answer = await sync_to_async(asking.create_answer)(QUESTION, user=AnonymousUser(), visitor="browser-1")
-    async for event in streams.follow_stream(answer.pk):
+    async for event in streams.follow_answer_stream(answer.pk):
         if event.name == "token":
             await streams.stop_answer(answer.pk)
     saved = await Answer.objects.aget(pk=answer.pk)

@@ -165,7 +165,7 @@ def test_staff_with_the_permission_read_all_and_others_only_their_own(answer, do
 
 
 def test_lost_words_are_not_found_and_a_follow_up_is_not_told_them(answer, conversation, owner, mine):
-    own = Conversation.objects.of(owner, "")
+    own = Conversation.objects.owned_by(owner, "")
     second = Answer.objects.create(conversation=conversation, question="And how long?")
     assert search_conversations(own, owner, "3450").count() == 1
     assert SECRET in list_turns_before(second)[0].answer

@@ -65,7 +65,7 @@ async def test_the_same_question_is_answered_from_before(library, searches):
     assert last["citations"] == last_before["citations"] != []
     assert await Citation.objects.filter(answer=again).acount() == len(last["citations"])
     # A second look at it replays, as with any answer.
-    replayed = [event async for event in streams.follow_stream(again.pk)]
+    replayed = [event async for event in streams.follow_answer_stream(again.pk)]
     assert [(event.event_id, event.payload) for event in replayed] == [(one.event_id, one.payload) for one in retold]
 
 
@@ -116,11 +116,11 @@ async def test_a_copy_does_not_serve_when_its_original_was_deleted(library, monk
     first, _ = await ask()
     copy, _ = await ask()
     assert (copy.repeats, copy.cache_key) == (first, "")
-    found = await sync_to_async(answer_cache.find_reusable)(first.cache_key)
+    found = await sync_to_async(answer_cache.find_reusable_answer)(first.cache_key)
     await sync_to_async(first.conversation.delete)()
     assert not await served_again()
     # Nor is an original missed that was deleted a moment after it was found.
-    monkeypatch.setattr(answer_cache, "find_reusable", lambda key: found)
+    monkeypatch.setattr(answer_cache, "find_reusable_answer", lambda key: found)
     again, events = await ask()
     assert events[-1].name == "completed"
     assert (again.repeats, again.text) == (None, first.text)

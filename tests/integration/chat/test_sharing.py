@@ -78,7 +78,7 @@ def test_answers_from_documents_that_the_reader_may_not_read_are_left_out(conver
     document.delete()
     assert Client().get(link).content.decode().count(WITHHELD) == 2
     bare = Answer.objects.create(conversation=conversation, question="x", status=Answer.Status.COMPLETED)
-    assert sharing.find_withheld_when_shared(None, [bare]) == frozenset()
+    assert sharing.find_withheld_shared_answers(None, [bare]) == frozenset()
 
 
 def test_a_link_that_was_taken_back_leads_nowhere(conversation):
@@ -126,7 +126,7 @@ def test_a_site_that_asks_for_a_login_asks_readers_of_links_too(conversation, se
 def withheld(*conversations):
     """Return the questions whose answers a stranger does not see."""
     answers = [answer for conversation in conversations for answer in conversation.answers.all()]
-    hidden = sharing.find_withheld_when_shared(None, answers)
+    hidden = sharing.find_withheld_shared_answers(None, answers)
     return [answer.question for answer in answers if answer.pk in hidden]
 
 

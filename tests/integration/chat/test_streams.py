@@ -53,7 +53,7 @@ def answer(library):
 
 
 async def collect(answer, after=""):
-    return await alist(streams.follow_stream(answer.pk, after))
+    return await alist(streams.follow_answer_stream(answer.pk, after))
 
 
 async def alist(events):
@@ -102,7 +102,7 @@ async def test_a_reader_in_another_process_reads_from_the_database(answer, slow,
 
 async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer, slow):
     seen = []
-    async for event in streams.follow_stream(answer.pk):
+    async for event in streams.follow_answer_stream(answer.pk):
         seen.append(event)
         if len(seen) == 4:
             break
@@ -116,10 +116,10 @@ async def test_a_reader_who_comes_back_goes_on_where_the_line_was_lost(answer, s
 async def test_the_stop_button_keeps_what_was_written(answer, slow, is_here):
     slow.words = 200
     events = []
-    async for event in streams.follow_stream(answer.pk):
+    async for event in streams.follow_answer_stream(answer.pk):
         events.append(event)
         if len(events) == 4:
-            await (streams.stop_answer if is_here else sync_to_async(Answer.objects.stop))(answer.pk)
+            await (streams.stop_answer if is_here else sync_to_async(Answer.objects.stop_answer))(answer.pk)
     assert events[-1].name == "completed"
     assert len(events) < 100
     assert events[-1].payload["notice"] == "Stopped before the end."
@@ -217,7 +217,7 @@ async def test_an_id_that_was_never_given_out_keeps_nobody_waiting(answer, slow,
 async def test_a_run_that_ends_does_not_take_another_one_with_it(answer, slow):
     here = asyncio.create_task(collect(answer))
     run = await begun(answer)
-    other = writing.RUNS[answer.pk] = writing.Run(run.answer, run.filters)
+    other = writing.RUNS[answer.pk] = writing.WritingRun(run.answer, run.filters)
     other.loop = run.loop
     await here
     assert writing.RUNS.pop(answer.pk, None) is other
@@ -289,7 +289,7 @@ async def test_an_unexpected_error_is_an_honest_sentence_and_so_is_a_site_withou
 
 
 async def test_a_passage_deleted_while_the_answer_is_written_does_not_lose_it(answer, slow):
-    async for event in streams.follow_stream(answer.pk):
+    async for event in streams.follow_answer_stream(answer.pk):
         if event.event_id == "1-3":
             await sync_to_async(Document.objects.all().delete)()
     assert event.name == "completed"
@@ -320,7 +320,7 @@ async def test_a_line_to_the_database_that_breaks_loses_no_answer_and_saves_it_o
 async def test_an_answer_that_nobody_reads_is_stopped_though_nobody_closed_its_stream(answer, slow, monkeypatch):
     monkeypatch.setattr(heartbeats, "UNFOLLOWED_SECONDS", 0.3)
     slow.words = 200
-    kept = streams.follow_stream(answer.pk)
+    kept = streams.follow_answer_stream(answer.pk)
     while (await anext(kept)).name != "token":
         pass
     await left(answer)
@@ -347,7 +347,7 @@ async def test_a_reader_who_leaves_as_a_word_comes_is_gone(answer, slow, monkeyp
     run = await begun(answer, events=1)
     await asyncio.sleep(0.05)
     assert run.followers == 1
-    run.publish_next("token", {"text": "word "})
+    run.publish_next_event("token", {"text": "word "})
     for _step in range(steps):
         await asyncio.sleep(0)
     reader.cancel()
@@ -372,7 +372,7 @@ async def test_a_generation_stopped_before_its_first_step_leaves_nobody_waiting(
 async def test_one_beat_serves_all_answers_and_what_cannot_be_stored_of_one_stops_no_other(library):
     async def begun_with(text):
         run = await sync_to_async(lambda: writing.acquire_run(begin().pk))()
-        run.publish_next("token", {"text": text})
+        run.publish_next_event("token", {"text": text})
         return run
 
     snapshots = {await begun_with("word "): 1 for _ in range(5)}

@@ -97,7 +97,7 @@ def test_two_runs_are_compared_with_both_answers(admin, answers):
     assert "By agreement:" in html
     assert "Nobody knows." in html
     assert "3450 grams" in html
-    search = queue.request_run(answers, MEANING)
+    search = queue.request_evaluation_run(answers, MEANING)
     assert admin.get(f"{RUNS}{run.pk}/compare/{search.pk}/").status_code == 404
     assert admin.get(f"{RUNS}?kind__exact=search").context["cl"].result_count == 1
 

@@ -15,7 +15,7 @@ from evaluation.judgements import count_spent_tokens
 from evaluation.models import AnswerResult, EvaluationQuestion, EvaluationRun, GatePolicy, JudgeUsage
 from evaluation.models.evaluation_set import build_runnable_condition
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare_runs, read_interval
+from evaluation.runs.results import compare_runs, read_confidence_interval
 from evaluation.sets.building import add_expected_passage
 from evaluation.sets.resolution import hash_questions, list_measured_questions
 from retrieval.models import Chunk
@@ -75,8 +75,8 @@ def test_an_answer_is_held_against_what_it_must_hold_and_must_not(answers):
     (result,) = met.answer_results.all()
     assert result.agreement is None
     assert (result.expectations, result.unmet) == (1.0, {})
-    assert read_interval(met, "expectations").mean == 1.0
-    assert read_interval(met, "agreement") is None
+    assert read_confidence_interval(met, "expectations").mean == 1.0
+    assert read_confidence_interval(met, "agreement") is None
 
     answers.questions.update(must=["3450 grams", "11 stages", "a warranty"], must_not=["grams"], longest=10)
     unmet = answered(answers)
@@ -99,7 +99,7 @@ def test_the_profile_of_the_run_is_searched_and_not_the_one_in_force(answers):
     assert [results[text].refusal for text in ANSWERS] == [0, 0, 0, 1]
     # Means and comparisons are over the questions that have a value.
     assert {name: one["questions"] for name, one in blind.summary["metrics"].items()} == {"agreement": 4, "refusal": 4}
-    assert read_interval(blind, "agreement").mean == 0.25
+    assert read_confidence_interval(blind, "agreement").mean == 0.25
     compared = compare_runs(seeing, blind)
     assert compared.metric == "agreement"
     assert [pair.text for pair in compared.better][:2] == [PUMP, VALVE]
@@ -121,9 +121,9 @@ def test_questions_without_an_expected_answer_are_not_asked(answers, library):
 
 
 def test_search_runs_and_answers_runs_are_told_apart(answers):
-    search, run = (queue.request_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
+    search, run = (queue.request_evaluation_run(answers, MEANING, kind=kind) for kind in ("search", "answers"))
     assert search != run
-    assert queue.request_run(answers, MEANING, kind="answers") == run
+    assert queue.request_evaluation_run(answers, MEANING, kind="answers") == run
     before = {kind: hash_questions(list_measured_questions(answers, kind), kind) for kind in ("search", "answers")}
     question = answers.questions.get(text=PUMP)
     add_expected_passage(question, Chunk.objects.get(document__source="pump.md"))
@@ -169,7 +169,7 @@ def test_a_model_that_fails_makes_the_run_unreliable_and_its_stand_in_is_named(a
 
 def test_a_long_run_is_handed_on_before_its_workers_time_is_up(answers, monkeypatch):
     monkeypatch.setattr(run_execution, "LONGEST_STINT_SECONDS", -1)
-    run = queue.request_run(answers, MEANING, kind="answers")
+    run = queue.request_evaluation_run(answers, MEANING, kind="answers")
     run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.asked, run.attempts, run.lease, run.error) == ("queued", 0, 0, None, "")
@@ -188,7 +188,7 @@ def test_a_gate_counts_runs_of_the_kind_that_it_asks_for(answers):
     in_force, wanted = profiles.active_profile(), profiles.build_named_profile(version)
     for profile in (in_force, wanted):
         answered(answers, profile)
-    queued = [queue.request_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
+    queued = [queue.request_evaluation_run(answers, profile, kind="answers") for profile in (in_force, wanted)]
     assert gates.check_gate(policy, version).verdict is Verdict.NOT_MEASURED, "these are answers, not searches"
     queue.cancel_runs(EvaluationRun.objects.filter(pk__in=[run.pk for run in queued]))
     policy.metric = "agreement"

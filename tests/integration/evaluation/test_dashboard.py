@@ -14,7 +14,7 @@ from chat.models import Citation, Feedback
 from evaluation.dashboard import gaps as dashboard_gaps
 from evaluation.dashboard.dashboard_figures import compute_activity, compute_distributions
 from evaluation.dashboard.gaps import find_knowledge_gaps, find_nearest_documents
-from evaluation.dashboard.scope import build_scope, find_low_groundedness, parse_scope
+from evaluation.dashboard.scope import build_scope, find_low_groundedness_scores, parse_scope
 from evaluation.models import Judgement, Score
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
@@ -155,7 +155,7 @@ def test_scores_are_those_of_the_collection_and_of_the_period(collection, other)
         ("faithfulness", "model"): (1, 0),
         ("answer_relevancy", "model"): (0, 1),
     }
-    assert [low.score for low in find_low_groundedness(build_scope(boss(), 30, collection))] == [0.2]
+    assert [low.score for low in find_low_groundedness_scores(build_scope(boss(), 30, collection))] == [0.2]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_lowest_scores_come_first_without_those_of_computed_answers(admin):
     score(0.01, low[0].judgement.answer, metric="answer_relevancy")
     score(0.05, answer(computed={"value": 15}))
     lowest = [low[1], low[2], low[0]]
-    assert list(find_low_groundedness(build_scope(boss()))) == lowest
+    assert list(find_low_groundedness_scores(build_scope(boss()))) == lowest
     listed = admin.get(build_scope(boss()).build_low_score_address("groundedness", "offline")).context["cl"].result_list
     assert [judgement.pk for judgement in listed] == [one.judgement_id for one in lowest]
 

@@ -10,7 +10,7 @@ from evaluation.dashboard.gaps import find_knowledge_gaps, find_nearest_document
 from evaluation.dashboard.scope import build_scope, parse_scope
 from evaluation.models import EvaluationRun, EvaluationSet, GatePolicy
 from evaluation.runs import run_execution
-from evaluation.runs.results import find_measure
+from evaluation.runs.results import find_run_measure
 from evaluation.sets import building
 from retrieval.documents.drafts import lifecycle
 from retrieval.models import Collection
@@ -129,7 +129,7 @@ def test_runs_of_a_draft_are_marked_and_leave_the_figures_of_the_set_alone(admin
     listed = admin.get(f"{SETS}{evaluation_set.pk}/change/")
     assert [run.draft for run in listed.context["runs"]] == [draft, None]
     assert html(listed).count(f"{mark}</span>") == 1
-    chart = str(draw_trend_chart(evaluation_set, find_measure("search")))
+    chart = str(draw_trend_chart(evaluation_set, find_run_measure("search")))
     assert (f"#{in_service.pk} " in chart, f"#{of_draft.pk} " in chart) == (True, False)
     rows = html(admin.get(RUNS))
     assert mark in rows
@@ -157,7 +157,7 @@ def asked(collection, question, document):
 def test_a_bad_answer_from_a_draft_becomes_a_test_case_of_its_collection(library, working_copy):
     document = working_copy.documents.get(source="pump.md")
     for collection in (working_copy, None):
-        assert building.find_asked_collection(asked(collection, "How heavy?", document)) == library
+        assert building.find_collection_of_answer(asked(collection, "How heavy?", document)) == library
 
 
 def test_the_dashboard_is_about_what_is_in_service(admin, admin_user, library, working_copy):

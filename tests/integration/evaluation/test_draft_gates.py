@@ -46,7 +46,7 @@ def without_the_answers(draft):
 
 
 def only_objection(draft):
-    (objection,) = gates.find_objections(draft)
+    (objection,) = gates.find_gate_objections(draft)
     return objection.reason
 
 
@@ -117,9 +117,9 @@ def test_only_gates_on_documents_of_this_collection_are_asked(policy, draft):
     assert gates.has_document_gate(policy.evaluation_set.collection)
     assert not gates.has_document_gate(other)
     GatePolicy.objects.create(evaluation_set=set_of(other, "elsewhere", {}), required_for_documents=True)
-    assert len(list(gates.find_objections(draft))) == 1
+    assert len(list(gates.find_gate_objections(draft))) == 1
     GatePolicy.objects.filter(pk=policy.pk).update(required_for_documents=False, required_for_publishing=True)
-    assert list(gates.find_objections(draft)) == []
+    assert list(gates.find_gate_objections(draft)) == []
     assert not gates.has_document_gate(policy.evaluation_set.collection)
 
 
@@ -160,7 +160,7 @@ def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set
     ingest(working_copy(draft), "pump.md", "# Pump\n\nThe circulation pump weighs 9999 grams and moves water.")
     runs = [
         run_execution.measure_run(
-            queue.request_run(evaluation_set, profiles.active_profile(), kind="answers", draft=of).pk
+            queue.request_evaluation_run(evaluation_set, profiles.active_profile(), kind="answers", draft=of).pk
         )
         for of in (draft, None)
     ]
@@ -171,10 +171,10 @@ def test_an_answers_run_of_a_draft_is_answered_from_its_documents(evaluation_set
 
 def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library):
     profile = profiles.active_profile()
-    waiting = queue.request_run(evaluation_set, profile, draft=draft)
+    waiting = queue.request_evaluation_run(evaluation_set, profile, draft=draft)
     discarded = lifecycle.discard_draft(draft)
     with pytest.raises(EvaluationError, match="cannot be asked: it is discarded"):
-        queue.request_run(evaluation_set, profile, draft=discarded)
+        queue.request_evaluation_run(evaluation_set, profile, draft=discarded)
     run_execution.measure_run(waiting.pk)
     waiting.refresh_from_db()
     assert (waiting.status, waiting.attempts) == ("failed", 1)
@@ -186,7 +186,7 @@ def test_a_draft_that_has_ended_is_not_asked(evaluation_set, draft, library):
     assert waiting.collection_id is None
     assert "it has ended" in waiting.error
     with pytest.raises(EvaluationError, match="cannot be asked: it is being copied"):
-        queue.request_run(evaluation_set, profile, draft=lifecycle.begin_draft(library))
+        queue.request_evaluation_run(evaluation_set, profile, draft=lifecycle.begin_draft(library))
 
 
 def test_the_command_runs_a_set_on_the_draft(evaluation_set, library, capsys):

@@ -4,13 +4,13 @@ import pytest
 from django.urls import reverse
 
 from evaluation.embedder_trials import comparison, progress
-from evaluation.embedder_trials.attempts import continue_trial
+from evaluation.embedder_trials.attempts import continue_embedder_trial
 from evaluation.embedder_trials.known_embedders import find_known_embedder, get_known_options
 from evaluation.embedder_trials.requests import (
     cancel_trial,
     delete_unused_vectors,
     request_embedder_switch,
-    request_trial,
+    request_embedder_trial,
 )
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
@@ -59,7 +59,7 @@ def material(evaluation_set, monkeypatch):
 @pytest.mark.usefixtures("material")
 def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
     own, before = embedder_choice.get_embedder().name, search(QUESTION, build_unrestricted_filters())
-    trial = continue_trial(request_trial("half", options).pk)
+    trial = continue_embedder_trial(request_embedder_trial("half", options).pk)
     assert (trial.status, trial.error, trial.not_fitted) == (EmbedderTrial.Status.DONE, "", "")
     (figures,) = trial.figures
     assert (figures["set"], figures["questions"]) == ("Library", 6)
@@ -75,12 +75,12 @@ def test_a_trial_measures_and_changes_nothing(evaluation_set, options):
 
 
 def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, options, evaluation_set):
-    trial = continue_trial(request_trial("half", options).pk)
+    trial = continue_embedder_trial(request_embedder_trial("half", options).pk)
     assert "fitting needs 40" in trial.not_fitted
     late = ingest(library, "late.md", "# Late\n\nA document that was read after the vectors were made.")
     assert search(QUESTION, build_unrestricted_filters()).trace.degraded == ()
     request_embedder_switch(trial)
-    assert continue_trial(trial.pk).status == EmbedderTrial.Status.SWITCHED
+    assert continue_embedder_trial(trial.pk).status == EmbedderTrial.Status.SWITCHED
     active = Embedder.objects.get(is_active=True)
     assert active.dimension == 192
     assert ChunkEmbedding.objects.filter(embedder=active, document=late).exists()
@@ -101,10 +101,10 @@ def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, op
     monkeypatch.setattr(reembedding, "BATCH", 2)
     monkeypatch.setattr(progress, "LONGEST_STINT_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_REPORT_SECONDS", 0.0)
-    trial = request_trial("half", options)
+    trial = request_embedder_trial("half", options)
     seen = []
     for _ in range(12):
-        trial = continue_trial(trial.pk)
+        trial = continue_embedder_trial(trial.pk)
         if trial.status != EmbedderTrial.QUEUED:
             break
         seen.append(set(ChunkEmbedding.objects.filter(embedder__is_active=False).values_list("pk", flat=True)))
@@ -115,20 +115,20 @@ def test_a_worker_that_dies_or_has_no_more_time_costs_a_batch(evaluation_set, op
 
 
 def test_one_at_a_time_and_none_beside_the_settings(library, options, settings):
-    trial = request_trial("half", options)
+    trial = request_embedder_trial("half", options)
     with pytest.raises(EvaluationError, match="Another embedder is being tried"):
-        request_trial("half", options)
+        request_embedder_trial("half", options)
     with pytest.raises(EvaluationError, match="has not been measured"):
         request_embedder_switch(trial)
     cancel_trial(trial)
-    assert continue_trial(trial.pk) is None
+    assert continue_embedder_trial(trial.pk) is None
     settings.EMBEDDER = settings.BUILT_IN_EMBEDDERS["all-MiniLM-L6-v2"]
     with pytest.raises(EvaluationError, match="remove EMBEDDING_MODEL"):
-        request_trial("half", options)
+        request_embedder_trial("half", options)
 
 
 def test_what_cannot_be_had_fails_with_the_reason(library, hub):
-    trial = continue_trial(request_trial("nobody/nothing", {"model": "nobody/nothing"}).pk)
+    trial = continue_embedder_trial(request_embedder_trial("nobody/nothing", {"model": "nobody/nothing"}).pk)
     assert trial.status == EmbedderTrial.Status.FAILED
     assert "no model of that name on the hub" in trial.error
     assert search(QUESTION, build_unrestricted_filters()).trace.degraded == ()
@@ -140,12 +140,12 @@ def test_the_weight_is_chosen_on_half_of_the_questions(evaluation_set, options, 
     monkeypatch.setattr(comparison, "LEAST_GAIN", -2.0)
     monkeypatch.setattr(comparison, "WEIGHTS", (0.8,))
     monkeypatch.setattr(comparison, "_ask", better_with_large_weights(comparison._ask))
-    trial = continue_trial(request_trial("half", options).pk)
+    trial = continue_embedder_trial(request_embedder_trial("half", options).pk)
     assert (trial.vector_weight, trial.figures[0]["questions"]) == (0.8, 3)
     fitted = closeness.find_calibration(Embedder.objects.get(is_active=False).name)
     assert fitted.vector_weight == 0.8
     request_embedder_switch(trial)
-    continue_trial(trial.pk)
+    continue_embedder_trial(trial.pk)
     embedder_choice._build_site_embedder.cache_clear()
     weights = search(QUESTION, build_unrestricted_filters()).trace.weights
     assert (weights.vector, round(weights.lexical, 6)) == (0.8, 0.2)
@@ -180,13 +180,13 @@ def test_an_administrator_tries_and_switches_by_clicks(admin, evaluation_set, op
     shown = press(admin, "try", name=options["model"]).content.decode()
     assert "is being tried" in shown
     assert "data-live" in shown
-    continue_trial(EmbedderTrial.objects.get().pk)
+    continue_embedder_trial(EmbedderTrial.objects.get().pk)
     shown = page(admin).content.decode()
     assert "Switch to" in shown
     assert "Library" in shown
     assert "data-live" not in shown
     assert "is switching to" in press(admin, "switch").content.decode()
-    continue_trial(EmbedderTrial.objects.get().pk)
+    continue_embedder_trial(EmbedderTrial.objects.get().pk)
     assert "searches with half/int8/" in page(admin).content.decode()
     assert "The unused vectors were deleted." in press(admin, "discard").content.decode()
     assert Embedder.objects.count() == 1

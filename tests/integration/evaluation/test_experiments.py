@@ -39,7 +39,7 @@ def conversations(experiment, arm, number=1):
     at = 1000
     while len(found) < number:
         one = visitor(at)
-        if find_arm(experiment, one.subject) is arm:
+        if find_arm(experiment, one.experiment_subject) is arm:
             found.append(one)
         at += 1
     return found
@@ -64,26 +64,26 @@ def test_a_visitor_is_searched_with_the_profile_of_the_arm(boss, settings):
     (treated,), (controlled,), (outside,) = (
         conversations(experiment, arm) for arm in (ExperimentArm.TREATMENT, ExperimentArm.CONTROL, None)
     )
-    assert profiles.choose_profile_for_visitor(treated.subject).version_id == experiment.treatment_id
-    assert profiles.choose_profile_for_visitor(treated.subject).settings.top_k == 5
+    assert profiles.choose_profile_for_visitor(treated.experiment_subject).version_id == experiment.treatment_id
+    assert profiles.choose_profile_for_visitor(treated.experiment_subject).settings.top_k == 5
     assert profiles.choose_profile_for_visitor("").name == profiles.BUILT_IN, "without cookies nobody takes part"
     # The built-in control stays as it was at the start; others get the profile in force.
-    before = profiles.choose_profile_for_visitor(controlled.subject)
+    before = profiles.choose_profile_for_visitor(controlled.experiment_subject)
     assert before.version_id is None
     settings.RETRIEVAL_TOP_K = before.settings.top_k + 7
     profiles.publish_profile(versions()[0])
-    assert profiles.choose_profile_for_visitor(controlled.subject) == before
-    assert choose_profile(outside.subject) is None
-    assert profiles.choose_profile_for_visitor(outside.subject) == profiles.active_profile()
+    assert profiles.choose_profile_for_visitor(controlled.experiment_subject) == before
+    assert choose_profile(outside.experiment_subject) is None
+    assert profiles.choose_profile_for_visitor(outside.experiment_subject) == profiles.active_profile()
     experiments.end_experiment(experiment, boss)
-    assert profiles.choose_profile_for_visitor(treated.subject) == profiles.active_profile()
+    assert profiles.choose_profile_for_visitor(treated.experiment_subject) == profiles.active_profile()
 
 
 def test_a_choice_that_fails_is_told_and_the_profile_in_force_serves(boss, caplog):
     experiment = started(boss)
     (treated,) = conversations(experiment, ExperimentArm.TREATMENT)
     type(experiment.treatment).objects.filter(pk=experiment.treatment_id).update(settings={"method": "gone"})
-    assert profiles.choose_profile_for_visitor(treated.subject).name == profiles.BUILT_IN
+    assert profiles.choose_profile_for_visitor(treated.experiment_subject).name == profiles.BUILT_IN
     assert "could not be chosen" in caplog.text
 
 
@@ -158,7 +158,7 @@ def test_an_effect_is_judged_by_its_metric_and_no_effect_is_none(boss):
     treated = [
         answer.pk
         for answer in Answer.objects.select_related("conversation")
-        if find_arm(experiment, answer.conversation.subject) is ExperimentArm.TREATMENT
+        if find_arm(experiment, answer.conversation.experiment_subject) is ExperimentArm.TREATMENT
     ]
     Answer.objects.filter(pk__in=treated).update(refused=True)
     assert experiments.end_experiment(experiment, boss).conclusion.startswith("No difference was found")
@@ -183,10 +183,10 @@ async def test_real_questions_are_answered_with_the_arms_profile_and_counted(col
         answer = await sync_to_async(asking.create_answer)(
             "How heavy is the pump MX-3?", user=AnonymousUser(), visitor=f"{number:032x}"
         )
-        _ = [event async for event in streams.follow_stream(answer.pk)]
+        _ = [event async for event in streams.follow_answer_stream(answer.pk)]
         answer = await Answer.objects.select_related("conversation").aget(pk=answer.pk)
         assert answer.status == "completed"
-        arm = find_arm(experiment, answer.conversation.subject)
+        arm = find_arm(experiment, answer.conversation.experiment_subject)
         arms.add(arm)
         treated = arm is ExperimentArm.TREATMENT
         assert answer.profile_version_id == (experiment.treatment_id if treated else experiment.control_id)

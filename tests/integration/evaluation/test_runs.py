@@ -8,7 +8,7 @@ from django.utils import timezone
 from core.dataclass_json import to_json
 from evaluation.models import EvaluationQuestion, EvaluationRun, ExpectedPassage, QuestionResult
 from evaluation.runs import measurement, queue, run_execution
-from evaluation.runs.results import compare_runs, read_interval
+from evaluation.runs.results import compare_runs, read_confidence_interval
 from retrieval.models import CollectionStatistics
 from retrieval.profile_settings import ProfileSettings
 from retrieval.protocols import Reranker
@@ -41,7 +41,7 @@ def test_a_run_has_a_result_for_each_question_as_its_profile_finds(evaluation_se
     assert [result.text for result in results] == list(QUESTIONS)
     assert (results[0].expected[0]["rank"], results[0].expected[0]["source"]) == (1, "pump.md")
     assert results[0].ndcg == results[0].hit == 1
-    ndcg = read_interval(meaning, "ndcg@10")
+    ndcg = read_confidence_interval(meaning, "ndcg@10")
     assert ndcg.mean == pytest.approx(sum(result.ndcg for result in results) / 6)
     assert ndcg.low <= ndcg.mean <= ndcg.high
     assert 0 < meaning.summary["latency_ms"]["p50"] <= meaning.summary["latency_ms"]["p95"]
@@ -62,7 +62,7 @@ def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_ar
     evaluation_set, library, settings
 ):
     library.documents.get(source="pump.md").delete()
-    run = queue.request_run(evaluation_set, NamedProfile(BUILT_IN, get_built_in_profile()))
+    run = queue.request_evaluation_run(evaluation_set, NamedProfile(BUILT_IN, get_built_in_profile()))
     settings.RETRIEVAL_DEFAULT_METHOD = "lexical"
     run_execution.measure_run(run.pk)
     run.refresh_from_db()
@@ -77,12 +77,12 @@ def test_a_run_uses_the_settings_that_it_was_asked_with_on_the_documents_that_ar
 
 
 def test_what_is_asked_for_twice_runs_once(evaluation_set):
-    run = queue.request_run(evaluation_set, WORDS)
-    assert queue.request_run(evaluation_set, WORDS) == run
-    assert queue.request_run(evaluation_set, MEANING) != run
+    run = queue.request_evaluation_run(evaluation_set, WORDS)
+    assert queue.request_evaluation_run(evaluation_set, WORDS) == run
+    assert queue.request_evaluation_run(evaluation_set, MEANING) != run
     assert run_execution.measure_run(run.pk) is not None
     assert run_execution.measure_run(run.pk) is None
-    assert queue.request_run(evaluation_set, WORDS) != run
+    assert queue.request_evaluation_run(evaluation_set, WORDS) != run
     assert QuestionResult.objects.filter(run=run).count() == 6
 
 
@@ -108,7 +108,7 @@ def test_what_changes_meanwhile_makes_the_run_untrustworthy(evaluation_set, libr
 
 def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, monkeypatch):
     asked = failing_search(monkeypatch, 3, RuntimeError("the database is away"))
-    run = queue.request_run(evaluation_set, WORDS)
+    run = queue.request_evaluation_run(evaluation_set, WORDS)
     run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.error, run.asked) == ("queued", "RuntimeError: the database is away", 2)
@@ -124,7 +124,7 @@ def test_a_search_that_fails_is_tried_again_where_it_stopped(evaluation_set, mon
 
 def test_a_reranker_that_does_not_answer_is_no_result(evaluation_set, settings):
     settings.RERANKERS = {"broken": {"BACKEND": f"{__name__}.Broken"}}
-    run = queue.request_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
+    run = queue.request_evaluation_run(evaluation_set, NamedProfile("broken", ProfileSettings(reranker="broken")))
     run_execution.measure_run(run.pk)
     run.refresh_from_db()
     assert run.status == "queued"
@@ -156,7 +156,7 @@ def test_what_cannot_be_measured_fails_at_once(evaluation_set, library):
 
 def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypatch):
     failing_search(monkeypatch, 3, RuntimeError("away"))
-    run = queue.request_run(evaluation_set, WORDS)
+    run = queue.request_evaluation_run(evaluation_set, WORDS)
     run_execution.measure_run(run.pk)
     assert QuestionResult.objects.filter(run=run).count() == 2
     first = QuestionResult.objects.filter(run=run).first()
@@ -170,7 +170,7 @@ def test_an_attempt_that_finds_another_set_begins_again(evaluation_set, monkeypa
 
 
 def test_a_cancelled_run_stops_at_the_next_question(evaluation_set, monkeypatch):
-    run = queue.request_run(evaluation_set, WORDS)
+    run = queue.request_evaluation_run(evaluation_set, WORDS)
 
     def search(question, filters, **options):
         if "warehouse" in question:

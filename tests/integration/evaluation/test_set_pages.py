@@ -159,7 +159,7 @@ def test_a_run_is_asked_for_and_shows_its_results(admin, evaluation_set):
 
 def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     runs = [
-        run_execution.measure_run(queue.request_run(evaluation_set, profile).pk)
+        run_execution.measure_run(queue.request_evaluation_run(evaluation_set, profile).pk)
         for profile in (NamedProfile("built-in", BY_WORDS), profiles.build_named_profile(version_of(BY_MEANING)))
     ]
     first, second = runs
@@ -170,7 +170,9 @@ def test_two_runs_are_compared_and_one_is_cancelled(admin, evaluation_set):
     assert "not found: 1 → #1" in html
     assert [group[0] for group in page.context["groups"]] == ["Worse", "Better"]
     assert f"b={second.profile_version_id}" in page.context["groups"][1][2][0][1]
-    foreign = queue.request_run(set_of(evaluation_set.collection, "other"), NamedProfile("built-in", BY_WORDS))
+    foreign = queue.request_evaluation_run(
+        set_of(evaluation_set.collection, "other"), NamedProfile("built-in", BY_WORDS)
+    )
     assert admin.get(f"{RUNS}{first.pk}/compare/{foreign.pk}/").status_code == 404
     cancelled = admin.post(RUNS, {"action": "cancel_runs", "_selected_action": [foreign.pk]}, follow=True)
     assert messages(cancelled) == ["1 run was cancelled."]
@@ -207,7 +209,7 @@ def test_publishing_is_refused_measured_and_overridden_on_the_pages(admin, evalu
 
 def test_what_may_be_done_depends_on_permissions(client, evaluation_set):
     answer = completed_answer()
-    run = queue.request_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
+    run = queue.request_evaluation_run(evaluation_set, NamedProfile("built-in", BY_WORDS))
     policy = GatePolicy.objects.create(evaluation_set=evaluation_set)
     version = version_of(BY_WORDS)
     question = evaluation_set.questions.first()

@@ -118,6 +118,6 @@ def test_the_collection_of_an_answer_is_what_it_was_asked_of(library):
     other = Collection.objects.create(slug="other", name="Other")
     answer = completed_answer(contents=())
     answer.sources = [{"document": {"id": library.documents.get(source="pump.md").pk}}] * 2
-    assert building.find_asked_collection(answer) == library
+    assert building.find_collection_of_answer(answer) == library
     answer.collection = other
-    assert building.find_asked_collection(answer) == other
+    assert building.find_collection_of_answer(answer) == other

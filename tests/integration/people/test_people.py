@@ -161,7 +161,7 @@ def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(col
     secret = ingest(collection, "pump.md", "# Pump\n\nThe pump weighs 3450 grams.")
     question = "How many grams does the pump weigh?"
     answer = answered(question, user=reader, visitor="")
-    assert answer_cache.find_reusable(answer.cache_key) is not None
+    assert answer_cache.find_reusable_answer(answer.cache_key) is not None
     assert "3450 grams" not in json.dumps(answer.trace)
     assert "3450" in str(list(answer.events.values()))
     key = answer_cache.build_key(question, build_unrestricted_filters())
@@ -172,7 +172,7 @@ def test_a_deleted_document_is_gone_from_traces_streams_and_the_answer_cache(col
     assert forget_deleted_documents() == 1
     answer.refresh_from_db()
     assert "3450 grams" not in json.dumps(answer.trace)
-    assert answer_cache.find_reusable(answer.cache_key) is None
+    assert answer_cache.find_reusable_answer(answer.cache_key) is None
     assert not answer.events.exists()
     assert not DeletedDocument.objects.exists()
     assert "3450" not in answered(question, user=reader, visitor="").text

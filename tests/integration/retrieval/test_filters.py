@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 import pytest
 
-from bench.bulk import NewDocument, replace_documents
+from bench.bulk import DocumentToWrite, replace_documents
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, refresh_planner_statistics
@@ -153,7 +153,7 @@ def _fill(collection, documents, wanted_every):
         vector = noise[number] + near * question
         unit = (vector / np.linalg.norm(vector)).astype(np.float32)
         chunk = NewChunk(0, len(content), None, (), content, str(number), 3, (), unit)
-        return NewDocument(f"{kind}-{number}.md", "", language, content, str(number), "", (chunk,))
+        return DocumentToWrite(f"{kind}-{number}.md", "", language, content, str(number), "", (chunk,))
 
     replace_documents(collection, map(made, range(documents)), active_embedder())
     Document.objects.filter(source__startswith="common").update(metadata={"kind": "common"})

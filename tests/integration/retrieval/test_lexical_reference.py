@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from bench.bulk import NewDocument, replace_documents
+from bench.bulk import DocumentToWrite, replace_documents
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import FIELD_BOOSTS, NewChunk
 from retrieval.models import Chunk, Collection, Lexeme
@@ -50,7 +50,7 @@ def write_passages(collection, random_, passages, *, everywhere=""):
             content=content, content_hash=hash_content(content, ()), token_count=100,
             questions=(text(3, 9),) if random_.random() < 0.5 else (), vector=vector / np.linalg.norm(vector),
         )  # fmt: skip
-        documents.append(NewDocument(f"{number}.txt", text(1, 5), "en", content, str(number), "", (chunk,)))
+        documents.append(DocumentToWrite(f"{number}.txt", text(1, 5), "en", content, str(number), "", (chunk,)))
     replace_documents(collection, documents, embedder)
 
 

@@ -181,10 +181,10 @@ def test_the_file_of_an_upload_that_is_still_being_saved_stays(library):
 
 def test_a_test_collection_without_files_is_in_order(collection):
     """Bulk loading keeps no files, and keeps documents without text."""
-    from bench.bulk import NewDocument, replace_documents
+    from bench.bulk import DocumentToWrite, replace_documents
     from retrieval.index.active_embedder import active_embedder
 
-    replace_documents(collection, [NewDocument("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
+    replace_documents(collection, [DocumentToWrite("a", "A", "en", "", "0" * 64, "0" * 64, ())], active_embedder())
     assert find_inconsistencies() == []
 
 

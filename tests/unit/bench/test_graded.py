@@ -4,8 +4,8 @@ import pytest
 
 from bench.answers.graded import (
     AnswerKeyFile,
+    AnswerReply,
     GradedQuestion,
-    Reply,
     ask_graded_questions,
     grade_reply,
     read_graded_questions,
@@ -71,32 +71,32 @@ def question(kind="fact", corpus="hr", **others):
 
 def test_a_cited_key_file_is_worth_a_point_and_a_reply_that_failed_nothing():
     files = (AnswerKeyFile("hr/leave.md", frozenset({"parental leave"})),)
-    assert grade_reply(question(files=files), Reply("Some.", cited=("Parental leave",))).points == 1
-    assert grade_reply(question(files=files), Reply("Some.", cited=("Pay",))).points == 0
-    assert grade_reply(question(), Reply("12 weeks", error="503 Busy")).points == 0
+    assert grade_reply(question(files=files), AnswerReply("Some.", cited=("Parental leave",))).points == 1
+    assert grade_reply(question(files=files), AnswerReply("Some.", cited=("Pay",))).points == 0
+    assert grade_reply(question(), AnswerReply("12 weeks", error="503 Busy")).points == 0
 
 
 def test_the_figures_of_a_run():
     refusal = AnswerExpectations(refusal=True)
     replies = {
-        question(): Reply("12 weeks", seconds=1.0),
-        question("list", "it"): Reply("12 weeks, as everybody knows here", seconds=3.0),
-        question("list"): Reply("No.", refused=True, seconds=2.0),
-        question("list", "law"): Reply("No.", refused=True, beside=("It is", "12 weeks long"), seconds=2.0),
-        question("near_miss", expected=refusal): Reply("No.", refused=True, seconds=2.0),
-        question("near_miss", "it", expected=refusal): Reply("Yes.", seconds=2.0),
-        question("off_topic", expected=refusal): Reply("", error="broken"),
+        question(): AnswerReply("12 weeks", seconds=1.0),
+        question("list", "it"): AnswerReply("12 weeks, as everybody knows here", seconds=3.0),
+        question("list"): AnswerReply("No.", refused=True, seconds=2.0),
+        question("list", "law"): AnswerReply("No.", refused=True, beside=("It is", "12 weeks long"), seconds=2.0),
+        question("near_miss", expected=refusal): AnswerReply("No.", refused=True, seconds=2.0),
+        question("near_miss", "it", expected=refusal): AnswerReply("Yes.", seconds=2.0),
+        question("off_topic", expected=refusal): AnswerReply("", error="broken"),
     }
     told = []
     run = ask_graded_questions(list(replies), replies.__getitem__, lambda number, _graded: told.append(number))
     assert told == [1, 2, 3, 4, 5, 6, 7]
-    assert (run.kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it", "law"))
-    means = {kind: interval.mean for kind in run.kinds if (interval := run.compute_mean_points(kind=kind))}
+    assert (run.question_kinds, run.corpora) == (("fact", "list", "near_miss", "off_topic"), ("hr", "it", "law"))
+    means = {kind: interval.mean for kind in run.question_kinds if (interval := run.compute_mean_points(kind=kind))}
     assert means == {"fact": 3.0, "list": 1.0, "near_miss": 1.5, "off_topic": 0.0}
     everything = run.compute_mean_points()
     assert (everything.mean, everything.low < everything.mean < everything.high) == (9 / 7, True)
     assert run.compute_mean_points(kind="fact", corpus="it") is None
-    shares = {name: share.mean for name, share in run.compute_shares().items() if share is not None}
+    shares = {name: share.mean for name, share in run.compute_outcome_shares().items() if share is not None}
     assert shares == pytest.approx(
         {
             "zeros": 3 / 7,
@@ -108,4 +108,4 @@ def test_the_figures_of_a_run():
             "failed": 1 / 7,
         }
     )
-    assert run.seconds().p50 == 2.0
+    assert run.compute_wait_percentiles().p50 == 2.0

@@ -65,7 +65,7 @@ def test_a_process_has_its_part_of_the_places_and_at_least_one(queue, processes,
 
 def test_a_place_that_nobody_takes_is_free_again(queue, clock):
     answers = [take(queue) for _ in range(5)]
-    queue.release(answers[0])
+    queue.release_reservation(answers[0])
     take(queue)
     with pytest.raises(SiteBusy):
         take(queue)

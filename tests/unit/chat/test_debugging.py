@@ -23,8 +23,8 @@ def test_stages_follow_each_other_and_the_retrievers_begin_together():
     assert [bar.start_ms for bar in bars.values()] == [0.0, 2.0, 3.0, 3.0, 3.0, 23.0, 25.0, 26.0, 36.0]
     assert list(bars)[:5] == ["reformulate", "classify", "legs", "vector", "lexical"]
     assert bars["vector"].nested
-    assert (bars["legs"].left_percent, bars["legs"].width) == (7.5, 50.0)
-    assert bars["load"].left_percent + bars["load"].width == 100.0
+    assert (bars["legs"].left_percent, bars["legs"].width_percent) == (7.5, 50.0)
+    assert bars["load"].left_percent + bars["load"].width_percent == 100.0
     assert build_search_stage_bars({}) == ()
 
 
@@ -32,7 +32,7 @@ def test_stages_follow_each_other_and_the_retrievers_begin_together():
 def test_no_bar_leaves_the_waterfall(timings):
     for bar in build_search_stage_bars(timings):
         assert 0 <= bar.left_percent <= 100
-        assert bar.left_percent + bar.width <= 100.02
+        assert bar.left_percent + bar.width_percent <= 100.02
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_kept_candidates_come_first_and_the_others_by_score():
     rows = build_candidate_rows(trace, {})
     assert [(row.candidate.rank, row.candidate.score) for row in rows] == [(1, 0.9), (None, 0.4), (None, 0.2)]
     assert rows[0].lexical.score.rank is None
-    assert (rows[0].vector.start_percent, rows[0].vector.width) == (50.0, 50.0)
+    assert (rows[0].vector.start_percent, rows[0].vector.width_percent) == (50.0, 50.0)

@@ -11,8 +11,8 @@ import pytest
 
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.answering.prompts import PROMPT_VERSION
-from chat.exceptions import NoAnswer
-from chat.types import TokenUsage, WithdrawnEvent
+from chat.exceptions import NoAnswerFound
+from chat.types import TokensWithdrawnEvent, TokenUsage
 from core.exceptions import ImproperModel, ModelFailed
 from core.language_model import completion_client
 from core.language_model.chat_endpoint import ChatEndpoint
@@ -55,7 +55,7 @@ async def shown(stream):
     """Return the text that a reader has at the end."""
     text = ""
     async for event in stream:
-        text = "" if isinstance(event, WithdrawnEvent) else text + event.text
+        text = "" if isinstance(event, TokensWithdrawnEvent) else text + event.text
     return text
 
 
@@ -105,7 +105,7 @@ async def test_the_request_quotes_the_sources_and_is_the_same_each_time(server, 
 @pytest.mark.parametrize("words", [["NO_ANSWER"], ["NO", "_ANS", "WER"], [" NO_ANSWER.", "\n"]])
 async def test_a_model_that_declines(server, sources, words):
     server.pieces = words
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoAnswerFound):
         await pieces(server, sources)
 
 
@@ -354,7 +354,7 @@ async def test_a_thought_in_an_answer_that_is_stopped_is_learned_too(server, sou
     server.pieces = [*"12 grams, SECRET? Let me see.", "</think>", *f" {WHOLE}"]
     asked = generator(server)
     stream = asked.compose(draft_of(sources), ())
-    while not isinstance(await anext(stream), WithdrawnEvent):
+    while not isinstance(await anext(stream), TokensWithdrawnEvent):
         pass
     await stream.aclose()
     assert "SECRET" not in "".join([token.text async for token in asked.compose(draft_of(sources), ())])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from chat.answering.checking.addresses import find_addresses, find_known_addresses, normalize_address
-from chat.answering.checking.links import find_boundary, find_link_edits, find_tags
+from chat.answering.checking.links import find_link_edits, find_link_safe_boundary, find_tags
 from tests.support.contexts import source
 
 SOURCE = (
@@ -36,7 +36,7 @@ def shown(text, cut=0):
 
     for at in range(0, len(text), cut or len(text) or 1):
         written += text[at : at + (cut or len(text))]
-        show(find_boundary(written, upto, len(written)))
+        show(find_link_safe_boundary(written, upto, len(written)))
     show(len(written))
     return "".join(pieces)
 

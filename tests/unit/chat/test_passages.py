@@ -7,7 +7,7 @@ import pytest
 from chat.answering.evidence import Evidence
 from chat.answering.excerpts import LONGEST_BLOCK, LONGEST_PROSE
 from chat.answering.extractive import quote_documents
-from chat.exceptions import NoAnswer
+from chat.exceptions import NoAnswerFound
 from tests.support.contexts import source
 
 TABLE = """# Errors
@@ -213,7 +213,7 @@ def test_numbers_in_brackets_of_a_document_are_no_markers():
 
 
 def test_what_is_probably_not_answered_is_not_quoted():
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoAnswerFound):
         quote_documents("weigh", [source("It weighs 3450 g.")], evidence(1.0, probability=0.1))
 
 
@@ -281,7 +281,7 @@ def test_a_table_of_contents_is_no_answer():
     text = "## Installing\n\nThe pump is installed with two bolts.\n"
     shown = quoted("How do I go about installing the pump?", source(contents), source(text, marker=2))
     assert shown.text == "The pump is installed with two bolts. [2]"
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoAnswerFound):
         quoted("How do I go about installing the pump?", source(contents))
     # A link to another site may be what is asked for, and words beside a link say something.
     assert "example.org" in quoted("Where is the shop?", source("- [The shop](https://example.org/)\n")).text

@@ -8,10 +8,10 @@ import pytest
 from chat.answering.checking.citations import find_markers
 from chat.pages.answer_text import render_whole_text
 from chat.pages.cards import CitedPassage
-from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked, find_doubts
+from chat.pages.doubts import DoubtfulRange, add_doubt_remarks, count_checked_statements, find_doubtful_ranges
 from chat.pages.plain_text import convert_to_plain_text
 from chat.pages.rendering import render_answer
-from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_piece
+from chat.pages.streamed_rendering import RenderedLines, StreamedMarkdown, render_line_piece
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -76,7 +76,7 @@ def links(html):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_answers_are_shown_and_never_run(text):
     doubts = [DoubtfulRange(0, len(text), text)]
-    for html in (render_answer(text, [cited(1)], doubts), render_piece(text, "x", {1: "T"})):
+    for html in (render_answer(text, [cited(1)], doubts), render_line_piece(text, "x", {1: "T"})):
         for tag, attributes in Elements(html).found:
             assert tag in ALLOWED_TAGS
             assert set(attributes) <= ALLOWED_ATTRIBUTES
@@ -240,7 +240,7 @@ def test_headings_rank_below_the_pages_own():
 
 
 def test_a_streamed_marker_leads_to_the_source_beside_it():
-    html = render_piece("10 bar `row[2]` [2][9].", "abc", {2: "Manual"})
+    html = render_line_piece("10 bar `row[2]` [2][9].", "abc", {2: "Manual"})
     assert [link["href"] for link in links(html)] == ["#answer-abc-source-2"]
     assert html.startswith("10 bar row[2]<sup")
     assert "[9]" in html
@@ -383,9 +383,9 @@ def test_only_what_was_checked_and_failed_is_in_doubt():
         statement("It weighs ten kilos", True),
         statement("It is **blue**.", None),
     ]
-    assert [(doubt.start, doubt.end) for doubt in find_doubts(statements)] == [(44, 53)]
-    assert count_checked(statements) == 2
-    assert find_doubts([]) == ()
+    assert [(doubt.start, doubt.end) for doubt in find_doubtful_ranges(statements)] == [(44, 53)]
+    assert count_checked_statements(statements) == 2
+    assert find_doubtful_ranges([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -399,12 +399,14 @@ def test_only_what_was_checked_and_failed_is_in_doubt():
     ],
 )
 def test_reasons_are_told_in_sentences(reasons, said):
-    (doubt,) = find_doubts([statement("It is old", False, *reasons)])
+    (doubt,) = find_doubtful_ranges([statement("It is old", False, *reasons)])
     assert doubt.reason == said
 
 
 def test_copied_text_says_which_sentences_are_in_doubt():
-    found = find_doubts([statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")])
+    found = find_doubtful_ranges(
+        [statement(said, False) for said in ("It weighs ten kilos", "It is **blue**.", "It is old")]
+    )
     remark = "(not supported by the sources)"
     assert add_doubt_remarks(CHECKED, found) == (
         f"It weighs ten kilos [1][2]. {remark} It is **blue**. {remark} It is old [3]! {remark}"

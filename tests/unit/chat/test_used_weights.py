@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.debugging.candidates import find_used_weights
+from chat.debugging.candidates import find_used_retriever_weights
 from retrieval.fusion_methods import METHODS, FusionMethod
 from retrieval.profile_settings import ProfileSettings
 from retrieval.search.ranking.fusion import fuse_rankings
@@ -28,13 +28,13 @@ RANKINGS = [
 def test_the_weights_are_those_of_the_plan(method):
     plan = build_plan(ProfileSettings().use_published_values(method))
     rankings = [each for each in RANKINGS if plan.weights.get(each.retriever)]
-    shown = find_used_weights(trace_of(plan, fuse_rankings(plan, rankings)))
+    shown = find_used_retriever_weights(trace_of(plan, fuse_rankings(plan, rankings)))
     assert shown == {"vector": plan.weights.vector, "lexical": plan.weights.lexical}
 
 
 def test_a_discount_of_the_whole_question_is_shown():
     plan = build_plan(ProfileSettings().use_published_values(SearchMethod.ZSCORE))
-    shown = find_used_weights(trace_of(plan, fuse_rankings(plan, RANKINGS, word_share=0.3)))
+    shown = find_used_retriever_weights(trace_of(plan, fuse_rankings(plan, RANKINGS, word_share=0.3)))
     assert shown == {"vector": 0.6, "lexical": pytest.approx(0.2)}
 
 
@@ -48,4 +48,4 @@ def test_a_method_that_is_no_sum_keeps_its_weights(monkeypatch):
     plan = build_plan(ProfileSettings().use_published_values(SearchMethod.LINEAR))
     fused = fuse_rankings(plan, RANKINGS)
     assert {each.chunk_id: each.score for each in fused} == {1: 0.5, 2: 0.5, 3: 0.0}
-    assert find_used_weights(trace_of(plan, fused)) == {"vector": 0.5, "lexical": 0.5}
+    assert find_used_retriever_weights(trace_of(plan, fused)) == {"vector": 0.5, "lexical": 0.5}

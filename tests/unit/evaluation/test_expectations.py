@@ -1,6 +1,6 @@
 import pytest
 
-from evaluation.expectations import AnswerExpectations, Grade, clean_lines, grade_answer
+from evaluation.expectations import AnswerExpectations, Grade, grade_answer, normalize_lines
 
 
 def points(text, *must, must_not=(), longest=None, **others):
@@ -77,4 +77,4 @@ def test_what_is_not(text, must):
 
 
 def test_lines_that_say_nothing_are_left_out():
-    assert clean_lines(["  a | b ", "", " \t", "c\nd"]) == ["a | b", "c d"]
+    assert normalize_lines(["  a | b ", "", " \t", "c\nd"]) == ["a | b", "c d"]

@@ -50,7 +50,7 @@ def test_every_question_is_in_one_gap_whatever_their_order(held, random):
     assert [gap.size for gap in found] == sorted((gap.size for gap in found), reverse=True)
     for gap in found:
         assert len({word for one in gap.asked for word in DIRECTIONS if word in one.question}) == 1
-        assert {one.question for one in gap.examples} <= set(gap.questions)
+        assert {one.question for one in gap.example_questions} <= set(gap.questions)
     shuffled = list(held)
     random.shuffle(shuffled)
     assert grouped(shuffled) == found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.answering.evidence import estimate_evidence, find_nearest_unit, find_unknown_names
+from chat.answering.evidence import estimate_evidence, find_nearest_quotable_unit, find_unknown_names
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import embedder_choice
 from retrieval.index.closeness import Calibration
@@ -180,7 +180,7 @@ def test_no_sources_no_confidence():
 
 
 def nearest(question, found):
-    unit = find_nearest_unit(question, found)
+    unit = find_nearest_quotable_unit(question, found)
     return unit.text if unit is not None else ""
 
 
@@ -214,7 +214,7 @@ def test_only_the_best_passage_of_a_source_is_looked_at():
 
 
 def test_a_passage_without_words_has_no_nearest_place():
-    assert find_nearest_unit("pump", source("---")) is None
+    assert find_nearest_quotable_unit("pump", source("---")) is None
 
 
 def test_half_of_the_words_answer_where_there_are_no_vectors():

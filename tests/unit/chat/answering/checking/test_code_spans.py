@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.answering.checking.citations import blank_out_code, find_code, find_unfinished_markup
+from chat.answering.checking.citations import blank_out_code, find_code_spans, find_unfinished_markup
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from chat.answering.checking.citations import blank_out_code, find_code, find_un
     ],
 )
 def test_code_stands_between_fences_and_backticks(text, code):
-    assert [text[each.start : each.end] for each in find_code(text)] == code
+    assert [text[each.start : each.end] for each in find_code_spans(text)] == code
     left = blank_out_code(text)
     assert len(left) == len(text)
     assert left.count("\n") == text.count("\n")
@@ -36,7 +36,7 @@ def test_code_stands_between_fences_and_backticks(text, code):
 
 
 def test_a_block_says_its_fence_and_whether_it_ends():
-    assert [(each.fence, each.is_open) for each in find_code("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
+    assert [(each.fence, each.is_open) for each in find_code_spans("`a`\n~~~~\nb\n~~~~\n```c\nd")] == [
         ("", False),
         ("~~~~", False),
         ("```", True),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from chat.answering.checking.support import (
     THRESHOLD,
-    SupportReason,
+    DoubtReason,
     SupportScorer,
     estimate_groundedness,
     estimate_support,
@@ -36,11 +36,11 @@ def test_a_beginning_of_a_longer_number_is_not_verbatim():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("The pump weighs 3400 grams.", SupportReason.NUMBER),
-        ("It was designed by Mr. Pieterse.", SupportReason.NAME),
-        ("The pump must run dry.", SupportReason.NEGATION),
-        ("The working pressure is not 10 bar.", SupportReason.NEGATION),
-        ("Aluminium housings corrode quickly near seawater.", SupportReason.WORDS),
+        ("The pump weighs 3400 grams.", DoubtReason.NUMBER),
+        ("It was designed by Mr. Pieterse.", DoubtReason.NAME),
+        ("The pump must run dry.", DoubtReason.NEGATION),
+        ("The working pressure is not 10 bar.", DoubtReason.NEGATION),
+        ("Aluminium housings corrode quickly near seawater.", DoubtReason.WORDS),
     ],
 )
 def test_what_speaks_against_a_statement_is_named(text, reason):
@@ -65,8 +65,8 @@ def test_a_statement_is_held_against_what_it_cites():
 def test_a_statement_without_a_marker_is_held_against_all_passages():
     judgement = judged("The warranty lasts for two years.")
     assert judgement.is_supported
-    assert judgement.reasons == (SupportReason.UNCITED,)
-    assert judged("The warranty lasts for two years.", 9).reasons == (SupportReason.UNCITED,)
+    assert judgement.reasons == (DoubtReason.UNCITED,)
+    assert judged("The warranty lasts for two years.", 9).reasons == (DoubtReason.UNCITED,)
 
 
 def test_both_of_two_cited_passages_bear_a_statement_out():
@@ -82,7 +82,7 @@ def test_no_passage_bears_nothing_out():
 
 shares = st.floats(0, 1)
 three = st.lists(shares, min_size=3, max_size=3)
-doubts = st.frozensets(st.sampled_from([SupportReason.NUMBER, SupportReason.NAME, SupportReason.NEGATION]))
+doubts = st.frozensets(st.sampled_from([DoubtReason.NUMBER, DoubtReason.NAME, DoubtReason.NEGATION]))
 
 
 @given(three, three, doubts, doubts)
