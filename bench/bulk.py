@@ -18,11 +18,11 @@ from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     LARGEST_DRIFT,
     NewChunk,
-    describe_weighting,
+    compute_mean_chunk_length,
+    describe_bm25_parameters,
     find_text_search_configuration,
     insert_chunks,
-    lock_statistics,
-    mean_length,
+    lock_collection_statistics,
     recompute_term_weights,
 )
 from retrieval.models import (
@@ -69,10 +69,10 @@ def replace_documents(
             for document, new in zip(_save_documents(collection, batch), batch, strict=True):
                 added = list(enumerate(new.chunks))
                 configuration = find_text_search_configuration(document)
-                reference_length = reference_length or mean_length(document, added, configuration)
+                reference_length = reference_length or compute_mean_chunk_length(document, added, configuration)
                 insert_chunks(document, added, embedder, reference_length, configuration)
-        statistics = lock_statistics(collection.pk)
-        statistics.reference_length, statistics.weighting = reference_length, describe_weighting()
+        statistics = lock_collection_statistics(collection.pk)
+        statistics.reference_length, statistics.weighting = reference_length, describe_bm25_parameters()
         recount_statistics(statistics)
         recompute_term_weights(collection, largest_drift=0.0 if exact else LARGEST_DRIFT)
 
@@ -87,7 +87,7 @@ def compute_index_fingerprint(collection: Collection, embedder: Embedder, *parts
         embedder.name,
         str(collection.text_search_configuration),
         FIELD_BOOSTS,
-        describe_weighting(),
+        describe_bm25_parameters(),
     )
     return hashlib.sha256(repr((*site, *parts)).encode()).hexdigest()
 

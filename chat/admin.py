@@ -28,7 +28,7 @@ from chat.models import Answer, Citation, Conversation, Feedback, LanguageModel,
 from chat.pages.cards import build_cited_passage
 from core.admin_base import NamedValuesFilter, PageAdmin, ReadOnlyAdmin, render_badge
 from core.audit_signal import record_event
-from core.exceptions import ImproperModel, RagsiteError
+from core.exceptions import LanguageModelMisconfigured, RagsiteError
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.admin.curated import CollectionFilter
 from retrieval.passage_address import build_passage_url
@@ -254,7 +254,7 @@ class LanguageModelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic i
         try:
             url = ChatEndpoint(address, given.get("api_key", ""), given.get("model", "")).url
             if url.userinfo:
-                raise ImproperModel(_t("The address must not contain a name or a password."))
+                raise LanguageModelMisconfigured(_t("The address must not contain a name or a password."))
             if not LanguageModel(base_url=address).is_on_server_of_settings:
                 resolve_host(url.host, url.port or (443 if url.scheme == "https" else 80))
         except RagsiteError as error:

@@ -91,7 +91,9 @@ class ButtonAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         guarded = permission_required(permissions, raise_exception=True)(require_POST(view))
         return path(route, self.admin_site.admin_view(guarded), name=f"{self.opts.app_label}_{name}")
 
-    def show_refusals(self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s") -> _RefusalReporter:
+    def show_errors_as_messages(
+        self, request: HttpRequest, *refusals: type[Exception], sentence: str = "%s"
+    ) -> _RefusalReporter:
         """Return a context manager that shows an error from its ``with`` block to the user, instead of raising it."""
         return _RefusalReporter(lambda error: self.message_user(request, sentence % error, messages.ERROR), refusals)
 
@@ -153,34 +155,34 @@ class NumberRangeFilter(admin.FieldListFilter):
     stretches: tuple[tuple[str | StrPromise, float | None, float | None], ...] = ()
 
     def expected_parameters(self) -> list[str | None]:
-        return [*self._names()]
+        return [*self._list_lookup_names()]
 
-    def _names(self) -> tuple[str, str]:
+    def _list_lookup_names(self) -> tuple[str, str]:
         return f"{self.field_path}__gte", f"{self.field_path}__lt"
 
     def list_typed_bounds(self) -> list[str]:
         """Return the two limits as the user typed them; "" for a missing limit."""
-        found = (self.used_parameters.get(name) for name in self._names())
+        found = (self.used_parameters.get(name) for name in self._list_lookup_names())
         return ["" if value is None else str(value[-1] if isinstance(value, list) else value) for value in found]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        given = zip(self._names(), self.list_typed_bounds(), strict=True)
+        given = zip(self._list_lookup_names(), self.list_typed_bounds(), strict=True)
         self.used_parameters = {name: [value] for name, value in given if value}
         found: QuerySet[Any] | None = super().queryset(request, queryset)
         return queryset if found is None else found
 
     def get_facet_counts(self, pk_attname: str, filtered_qs: QuerySet[Any]) -> dict[str, Count]:
         return {
-            f"{number}__c": Count(pk_attname, filter=Q(**self._build_bound_lookups(stretch)))
-            for number, stretch in enumerate(self.stretches)
+            f"{number}__c": Count(pk_attname, filter=Q(**self._build_range_lookups(labelled_range)))
+            for number, labelled_range in enumerate(self.stretches)
         }
 
-    def _build_bound_lookups(self, stretch: tuple[object, float | None, float | None]) -> dict[str, float]:
-        bounds = zip(self._names(), stretch[1:], strict=True)
+    def _build_range_lookups(self, labelled_range: tuple[object, float | None, float | None]) -> dict[str, float]:
+        bounds = zip(self._list_lookup_names(), labelled_range[1:], strict=True)
         return {name: bound for name, bound in bounds if bound is not None}
 
     def choices(self, changelist: Any) -> Any:
-        own = self._names()
+        own = self._list_lookup_names()
         self.kept = [(name, value) for name, value in changelist.params.items() if name not in (*own, "p", "e")]
         counts = self.get_facet_queryset(changelist) if changelist.add_facets else {}
         given = self.list_typed_bounds()
@@ -189,13 +191,13 @@ class NumberRangeFilter(admin.FieldListFilter):
             "query_string": changelist.get_query_string(remove=own),
             "display": _t("All"),
         }
-        for number, stretch in enumerate(self.stretches):
-            lookups = self._build_bound_lookups(stretch)
+        for number, labelled_range in enumerate(self.stretches):
+            lookups = self._build_range_lookups(labelled_range)
             count = f" ({counts[f'{number}__c']})" if counts else ""
             yield {
                 "selected": given == [str(lookups.get(name, "")) for name in own],
                 "query_string": changelist.get_query_string({name: lookups.get(name) for name in own}),
-                "display": f"{stretch[0]}{count}",
+                "display": f"{labelled_range[0]}{count}",
             }
 
 
@@ -229,9 +231,9 @@ def render_job_badge(job: Any, label: object = None) -> SafeString:
 
 
 def summarise_deletion(
-    model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may: bool
+    model: type[Model], objs: QuerySet[Any] | Sequence[Any], *belonging: QuerySet[Any], may_delete: bool
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
     """Return the data for Django's delete confirmation page, with counts instead of a list of all deleted rows."""
     counts = {str(model._meta.verbose_name_plural): len(objs)}
     counts |= {str(rows.model._meta.verbose_name_plural): rows.count() for rows in belonging}
-    return list(map(str, objs)), counts, set() if may else {str(model._meta.verbose_name)}, []
+    return list(map(str, objs)), counts, set() if may_delete else {str(model._meta.verbose_name)}, []

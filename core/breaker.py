@@ -67,7 +67,7 @@ class Breaker:
             return BreakerState.OPEN if self._clock() < self._opened_at + self._seconds else BreakerState.TRYING
 
     def enter(self) -> None:
-        """Begin a call, which the caller must end: ``record_success``, ``record_failure`` or ``end_without_result``.
+        """Begin a call. The caller must end it: ``record_success``, ``record_failure`` or ``end_call_without_result``.
 
         Raises: BreakerOpen if the server must not be called now.
         """
@@ -110,7 +110,7 @@ class Breaker:
             BREAKER_OPEN.labels(part=self.part).set(1)
             logger.warning("The %s failed repeatedly and is left alone for %g s.", self.part, self._seconds)
 
-    def end_without_result(self) -> None:
+    def end_call_without_result(self) -> None:
         """End a call that does not show whether the server works, such as an invalid request.
 
         It counts as neither success nor failure. If it was a trial call, another trial may begin.
@@ -131,7 +131,7 @@ class Breaker:
             self.record_failure()
             raise
         except BaseException:
-            self.end_without_result()
+            self.end_call_without_result()
             raise
         self.record_success()
 

@@ -66,7 +66,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 @contextmanager
-def guard_writes() -> Iterator[None]:
+def guard_against_full_disk() -> Iterator[None]:
     """Run a block that writes. Raises: DiskFull if too little space is free or writing fails."""
     if is_space_low():
         DISK_FULL.labels(reason="reserve").inc()

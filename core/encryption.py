@@ -36,7 +36,7 @@ def _build_fernet(purpose: str) -> MultiFernet:
     return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in derived])
 
 
-def parse_origin(address: str) -> tuple[str, str, int | None]:
+def parse_url_origin(address: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of a web address. Other text is returned as the host."""
     try:
         url = httpx2.URL(address)

@@ -20,7 +20,7 @@ class ModelFailed(RagsiteError):
     """An error: a language model gave no usable reply in time. The message is for the operator's log."""
 
 
-class ImproperModel(RagsiteError):
+class LanguageModelMisconfigured(RagsiteError):
     """An error: the configuration of a language model is invalid. The message is for the operator's log."""
 
 

@@ -38,7 +38,7 @@ def build_bounded_client(resolve: Resolve = lambda host, _port: [host], **option
     for transport in (client._transport, *client._mounts.values()):
         # The existing transports are changed, because a new one would ignore the proxies in the environment.
         if isinstance(transport, httpx2.HTTPTransport):
-            transport._pool._network_backend = _BoundedBackend(resolve)
+            transport._pool._network_backend = _DeadlineBackend(resolve)
     return client
 
 
@@ -49,7 +49,7 @@ def _limit_timeout(timeout: float | None) -> float | None:
     return timeout if math.isinf(left) else min(left, timeout or left)
 
 
-class _BoundedBackend(httpcore2.NetworkBackend):
+class _DeadlineBackend(httpcore2.NetworkBackend):
     def __init__(self, resolve: Resolve) -> None:
         self._backend = httpcore2.SyncBackend()
         self._resolve = resolve
@@ -68,13 +68,13 @@ class _BoundedBackend(httpcore2.NetworkBackend):
                 stream = self._backend.connect_tcp(
                     address, port, _limit_timeout(timeout), local_address, socket_options
                 )
-                return _BoundedStream(stream)
+                return _DeadlineStream(stream)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
         raise failure or httpcore2.ConnectError(f"{host} has no address.")
 
 
-class _BoundedStream(httpcore2.NetworkStream):
+class _DeadlineStream(httpcore2.NetworkStream):
     def __init__(self, stream: httpcore2.NetworkStream) -> None:
         self._stream = stream
 
@@ -91,7 +91,7 @@ class _BoundedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _limit_timeout(timeout)))
+        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, _limit_timeout(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

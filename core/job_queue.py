@@ -17,7 +17,7 @@ from django.dispatch import Signal
 from kombu.exceptions import OperationalError
 
 from core.database import commit_without_waiting
-from core.jobs import Job, build_due_condition
+from core.jobs import Job, build_retry_due_condition
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,9 @@ def enqueue(model: type[Job], ids: Iterable[int]) -> int:
         # times are kept.
         with commit_without_waiting():
             ago = timedelta(seconds=time.monotonic() - started)
-            model._default_manager.filter(build_due_condition(ago), pk=pk, lease=None).update(enqueued_at=Now() - ago)
+            model._default_manager.filter(build_retry_due_condition(ago), pk=pk, lease=None).update(
+                enqueued_at=Now() - ago
+            )
     return sent
 
 
@@ -96,7 +98,7 @@ def run_job_maintenance() -> None:
 def enqueue_forgotten_jobs(model: type[Job]) -> int:
     """Free the jobs of dead workers, send lost tasks again, and return how many were sent."""
     with transaction.atomic():
-        silent = model.unfinished().filter(model.build_silent_condition())
+        silent = model.unfinished().filter(model.build_stale_lease_condition())
         # The worker of a locked row is alive and is saving a result.
         for job in silent.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True):
             job.interrupt()

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # The clocks of machines differ, so all times are from the database's clock.
 
 
-class Leased(models.Model):
+class LeasedModel(models.Model):
     """Base class of rows that only one process may change at a time: the one with the lease.
 
     ``lease`` is a random token of this process. ``heartbeat_at`` is when the process last showed that it is alive.
@@ -38,7 +38,7 @@ class Leased(models.Model):
         abstract = True
 
     @classmethod
-    def build_silent_condition(cls) -> Q:
+    def build_stale_lease_condition(cls) -> Q:
         return Q(lease__isnull=False, heartbeat_at__lt=Now() - cls.SILENT_AFTER)
 
     def filter_by_lease(self) -> QuerySet[Self]:
@@ -63,7 +63,7 @@ class Leased(models.Model):
         return f"{self._meta.verbose_name_raw} {self.pk}"
 
 
-L = TypeVar("L", bound=Leased)
+L = TypeVar("L", bound=LeasedModel)
 
 
 def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
@@ -72,7 +72,7 @@ def acquire_lease(rows: QuerySet[L], pk: object, **values: Any) -> L | None:
     The result is None if the row is not in ``rows``, or is leased already.
     """
     lease = uuid.uuid4()
-    is_free = Q(lease=None) | rows.model.build_silent_condition()
+    is_free = Q(lease=None) | rows.model.build_stale_lease_condition()
     taken = rows.filter(is_free, pk=pk).update(lease=lease, heartbeat_at=Now(), attempts=F("attempts") + 1, **values)
     # `first` would add an ORDER BY, and Django builds such a query slowly for many columns.
     return next(iter(rows.filter(lease=lease).order_by()), None) if taken else None
@@ -82,7 +82,7 @@ HEARTBEAT_SECONDS = 5.0
 
 
 @contextmanager
-def heartbeat(job: Leased) -> Iterator[None]:
+def heartbeat(job: LeasedModel) -> Iterator[None]:
     """Run a block while a thread renews the job's lease."""
     stop = threading.Event()
     held, name = job.filter_by_lease(), job.job_name
@@ -116,7 +116,7 @@ def compute_retry_pause(attempts: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * factor)
 
 
-class Job(Leased):
+class Job(LeasedModel):
     """Base class of rows that are jobs: WAITING, then RUNNING while a process has the lease, then finished.
 
     No worker begins a job before ``retry_at``; None means that it may begin now. ``enqueued_at`` is when the Celery
@@ -142,12 +142,12 @@ class Job(Leased):
         return cls._default_manager.filter(status__in=(cls.WAITING, cls.RUNNING))
 
     @classmethod
-    def startable(cls) -> QuerySet[Self]:
-        return cls.unfinished().filter(build_due_condition(), lease=None)
+    def select_startable_jobs(cls) -> QuerySet[Self]:
+        return cls.unfinished().filter(build_retry_due_condition(), lease=None)
 
     @classmethod
     def select_next_jobs(cls) -> QuerySet[Self]:
-        return cls.startable()
+        return cls.select_startable_jobs()
 
     @classmethod
     def get_restart_values(cls) -> dict[str, object]:
@@ -184,6 +184,6 @@ class Job(Leased):
         self.retry(self.INTERRUPTED % self.attempts if self.is_last_attempt else self.error, timedelta())
 
 
-def build_due_condition(ago: timedelta = timedelta()) -> Q:
-    """Return the condition that a job has been due for at least ``ago``."""
-    return Q(retry_at=None) | Q(retry_at__lte=Now() - ago)
+def build_retry_due_condition(overdue_by: timedelta = timedelta()) -> Q:
+    """Return the condition that a job has been due for at least ``overdue_by``."""
+    return Q(retry_at=None) | Q(retry_at__lte=Now() - overdue_by)

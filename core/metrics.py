@@ -6,7 +6,7 @@ from itertools import product
 from prometheus_client import Counter, Gauge
 
 
-def latest_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
+def build_latest_value_gauge(name: str, documentation: str, labels: Sequence[str] = ()) -> Gauge:
     return Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
 
 

@@ -80,7 +80,7 @@ class ServerFailed(Exception):
         self.status = status
 
 
-class ServerLate(ServerFailed):
+class ServerTimedOut(ServerFailed):
     """An error: the server did not respond in time."""
 
 
@@ -126,7 +126,7 @@ class ModelServer:
         longest_pause_seconds: float = math.inf,
         attempt_seconds: float = math.inf,
     ) -> bytes:
-        """Send JSON, and return the content of a response with status 200. Raises: ServerFailed, ServerLate.
+        """Send JSON, and return the content of a response with status 200. Raises: ServerFailed, ServerTimedOut.
 
         A busy or unreachable server gets several ``attempts``. The pause doubles each time, or is the server's
         Retry-After if that is longer.
@@ -141,7 +141,7 @@ class ModelServer:
                 raise ServerFailed(str(error)) from None
             except httpx2.TransportError as error:
                 if isinstance(error, httpx2.TimeoutException) and time.monotonic() >= ends_at:
-                    raise ServerLate("it was late") from None
+                    raise ServerTimedOut("it was late") from None
                 problem = f"it could not be reached ({type(error).__name__})"
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise ServerFailed(f"its answer could not be read ({type(error).__name__})") from None

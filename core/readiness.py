@@ -42,7 +42,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of a check of the site. FAILED means that the site cannot answer questions."""
 
     state: Health = Health.OK
@@ -50,7 +50,7 @@ class Finding:
     counts: Mapping[str, Any] = field(default_factory=dict)
 
 
-Check = Callable[[], Finding]
+Check = Callable[[], CheckResult]
 
 
 @dataclass
@@ -58,10 +58,10 @@ class CachedCheck:
     """A check whose result is reused for some seconds. It is not safe for threads."""
 
     check: Check
-    finding: Finding | None = None
+    finding: CheckResult | None = None
     until: float = 0.0
 
-    def __call__(self) -> Finding:
+    def __call__(self) -> CheckResult:
         if self.finding is None or time.monotonic() >= self.until:
             self.finding = self.check()
             kept_seconds = REMEMBERED_SECONDS if self.finding.state is Health.OK else FAILURE_REMEMBERED_SECONDS
@@ -85,7 +85,7 @@ class CheckGroup:
         self._hung = hung
         self._in_database = in_database
         self._lock = threading.Lock()
-        self._findings: dict[str, Finding] = {}
+        self._findings: dict[str, CheckResult] = {}
         self._thread: threading.Thread | None = None
 
     def check(self, name: str, *, is_remembered: bool = False) -> Callable[[Check], Check]:
@@ -97,20 +97,22 @@ class CheckGroup:
 
         return register
 
-    def begin(self) -> tuple[threading.Thread, dict[str, Finding]]:
+    def begin(self) -> tuple[threading.Thread, dict[str, CheckResult]]:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._findings = {}
-                self._thread = threading.Thread(target=self._run, args=[self._findings], name="readiness", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run_checks, args=[self._findings], name="readiness", daemon=True
+                )
                 self._thread.start()
             return self._thread, self._findings
 
-    def _run(self, findings: dict[str, Finding]) -> None:
-        connections["default"] = dedicated_connection()
+    def _run_checks(self, findings: dict[str, CheckResult]) -> None:
+        connections["default"] = create_unpooled_connection()
         try:
             for name, check in self.checks.items():
-                if findings.get("database", Finding()).state is Health.FAILED:
-                    findings[name] = Finding(Health.FAILED, "Not looked at: the database does not answer.")
+                if findings.get("database", CheckResult()).state is Health.FAILED:
+                    findings[name] = CheckResult(Health.FAILED, "Not looked at: the database does not answer.")
                     continue
                 try:
                     has_timeout = self._in_database and name != "database"
@@ -118,30 +120,30 @@ class CheckGroup:
                         findings[name] = check()
                 except Exception:
                     logger.exception("The readiness check %s failed.", name)
-                    findings[name] = Finding(Health.FAILED, "This check failed; the log says why.")
+                    findings[name] = CheckResult(Health.FAILED, "This check failed; the log says why.")
         finally:
             connections.close_all()
 
-    def add_hung_checks(self, found: dict[str, Finding]) -> dict[str, Finding]:
+    def add_hung_checks(self, found: dict[str, CheckResult]) -> dict[str, CheckResult]:
         silent = [name for name in self.checks if name not in found]
         for name in silent:
             said = f"Not looked at: {silent[0]} did not answer."
             if name == silent[0]:
                 said = f"It did not answer within {DEADLINE_SECONDS:g} s."
-            found[name] = Finding(self._hung(), said)
+            found[name] = CheckResult(self._hung(), said)
         return found
 
 
-def collect_findings(groups: Iterable[CheckGroup]) -> dict[str, Finding]:
+def collect_check_results(groups: Iterable[CheckGroup]) -> dict[str, CheckResult]:
     deadline = time.monotonic() + DEADLINE_SECONDS
-    collected: dict[str, Finding] = {}
+    collected: dict[str, CheckResult] = {}
     for group, (thread, findings) in [(group, group.begin()) for group in groups]:
         thread.join(max(0.0, deadline - time.monotonic()))
         collected |= group.add_hung_checks(dict(findings))
     return collected
 
 
-def dedicated_connection() -> BaseDatabaseWrapper:
+def create_unpooled_connection() -> BaseDatabaseWrapper:
     made: BaseDatabaseWrapper = connections["default"].copy()
     made.settings_dict["OPTIONS"].pop("pool", None)
     made.settings_dict["OPTIONS"] |= {
@@ -171,20 +173,20 @@ def list_check_groups() -> tuple[CheckGroup, ...]:
 
 # If this first check fails, the others of the group do not run.
 @DATABASE.check("database")
-def check_database() -> Finding:
+def check_database() -> CheckResult:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError:
         logger.exception("The database does not answer.")
-        return Finding(Health.FAILED, "The database does not answer; the log says why.")
-    return Finding()
+        return CheckResult(Health.FAILED, "The database does not answer; the log says why.")
+    return CheckResult()
 
 
 @DATABASE.check("migrations", is_remembered=True)
-def check_migrations() -> Finding:
+def check_migrations() -> CheckResult:
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:
-        return Finding(Health.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
-    return Finding()
+        return CheckResult(Health.FAILED, f"{len(waiting)} migrations are not applied: run `manage.py migrate`.")
+    return CheckResult()

@@ -55,7 +55,7 @@ class ProcessSemaphore:
         ``may_wait`` gets the seconds waited so far. Raises: TimeoutError when it returns False.
         """
         started = time.monotonic()
-        while (held := self._try()) is None:
+        while (held := self._try_acquire_slot()) is None:
             if not may_wait(time.monotonic() - started):
                 raise TimeoutError("No turn came in time.")
             time.sleep(LOOK_SECONDS)
@@ -65,7 +65,7 @@ class ProcessSemaphore:
             held[1].release()
             held[0].release()
 
-    def _try(self) -> tuple[threading.Lock, FileLock] | None:
+    def _try_acquire_slot(self) -> tuple[threading.Lock, FileLock] | None:
         for threads, processes in self._locks:
             if threads.acquire(blocking=False):
                 if processes.try_acquire():

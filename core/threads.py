@@ -24,7 +24,7 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     return await _run(_SEARCHES, function, *args, **kwargs)
 
 
-async def in_database(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_database_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return await _run(_RECORDS, function, *args, **kwargs)
 
 

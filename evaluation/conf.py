@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from core.exceptions import ImproperModel
+from core.exceptions import LanguageModelMisconfigured
 from core.language_model.chat_model import ChatModel
 from evaluation.judges.offline_judge import OfflineJudge
 from evaluation.judges.types import JudgeUnavailable
@@ -50,7 +50,7 @@ def check_judge_settings(**_: Any) -> list[CheckMessage]:
         return [Error("JUDGE_BASE_URL and JUDGE_MODEL belong together: set both.", id="evaluation.E001")]
     try:
         ChatModel(settings.JUDGE_BASE_URL, settings.JUDGE_API_KEY, settings.JUDGE_MODEL, 1.0)
-    except ImproperModel as error:
+    except LanguageModelMisconfigured as error:
         return [Error(f"The judge cannot be asked: {error}", id="evaluation.E001")]
     return []
 

@@ -27,7 +27,7 @@ from chat.types import ContextSource
 from core.database import commit_without_waiting
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit
-from core.jobs import acquire_lease, build_due_condition, heartbeat
+from core.jobs import acquire_lease, build_retry_due_condition, heartbeat
 from evaluation import conf
 from evaluation.judges.types import (
     JudgeBudgetSpent,
@@ -135,7 +135,7 @@ def judge_answer(judgement_id: int) -> Judgement | None:
 
     An error is stored; if another attempt may succeed, its time is stored too.
     """
-    waiting = Judgement.unfinished().filter(build_due_condition()).select_related("answer")
+    waiting = Judgement.unfinished().filter(build_retry_due_condition()).select_related("answer")
     judgement = acquire_lease(waiting, judgement_id, status=Judgement.RUNNING)
     if judgement is None:
         return None

@@ -33,7 +33,7 @@ from core.users import is_superuser
 from ragsite import site_identity  # noqa: F401  (it registers its page)
 from ragsite.accounts.claims import find_local_administrators, is_last_local_administrator
 from ragsite.accounts.keys import compute_digest
-from ragsite.accounts.people import LastAdministrator, erase_person, export_person
+from ragsite.accounts.people import LastAdministratorError, erase_person, export_person
 from ragsite.models import ApiKey, AuditEntry
 from ragsite.models.account import Invitation, find_users_by_email
 from ragsite.operations.audit_log import json_lines, may_read_object_labels, record_action
@@ -190,10 +190,10 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         return fields if is_superuser(request.user) else [*fields, "is_superuser", "user_permissions"]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_change_permission(request, obj) and _may_act_on(request, obj)
+        return super().has_change_permission(request, obj) and _may_change_or_delete(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and _may_act_on(request, obj)
+        return super().has_delete_permission(request, obj) and _may_change_or_delete(request, obj)
 
     def get_deleted_objects(
         self, objs: QuerySet[User] | Sequence[User], request: HttpRequest
@@ -241,7 +241,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
             return TemplateResponse(request, "admin/ragsite/erase_person.html", context)
         try:
             erase_person(user)
-        except LastAdministrator as error:
+        except LastAdministratorError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
             self.message_user(request, _t("The person is erased."))
@@ -255,7 +255,7 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
         return None
 
 
-def _may_act_on(request: HttpRequest, user: User | None) -> bool:
+def _may_change_or_delete(request: HttpRequest, user: User | None) -> bool:
     return user is None or not user.is_superuser or is_superuser(request.user)
 
 

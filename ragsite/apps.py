@@ -29,7 +29,7 @@ class RagsiteConfig(AppConfig):
         if settings.MCP_SIGN_IN:
             from ragsite.accounts import mcp_sign_in  # noqa: F401  (its sweep registers itself)
         # The queue is created after the migrations of `retrieval`, the first app that uses it.
-        post_migrate.connect(install_queue, sender=apps.get_app_config("retrieval"))
+        post_migrate.connect(install_broker_queues, sender=apps.get_app_config("retrieval"))
         # Roles have permissions for models of all apps, so they are created after the migrations of the last app,
         # `evaluation`.
         post_migrate.connect(roles.create_roles, sender=apps.get_app_config("evaluation"))
@@ -39,7 +39,7 @@ class RagsiteConfig(AppConfig):
         post_save.connect(forget_other_addresses, sender=settings.AUTH_USER_MODEL)
 
 
-def install_queue(using: str, **_: Any) -> None:
+def install_broker_queues(using: str, **_: Any) -> None:
     """Create the task broker's schema and queues if the broker is the site's database."""
     from pgmq.install import get_embedded_install_sql
 

@@ -49,7 +49,8 @@ def index(request: HttpRequest) -> HttpResponse:
     context = {
         "chapters": read_chapters().values(),
         "found": [
-            (chapter, heading, _make_excerpt(text, words)) for _rank, chapter, heading, text in found[:_MOST_FOUND]
+            (chapter, heading, _make_excerpt_with_words(text, words))
+            for _rank, chapter, heading, text in found[:_MOST_FOUND]
         ],
         "wanted": request.GET.get("q", ""),
         "handbook": Collection.objects.readable_by(request.user).filter(slug=SEARCHED_BY_NAME).first(),
@@ -103,7 +104,7 @@ def _read_settings_text() -> str:
     return "\n\n".join(["# Settings", above, *blocks]) + "\n"
 
 
-def _make_excerpt(text: str, words: list[str]) -> str:
+def _make_excerpt_with_words(text: str, words: list[str]) -> str:
     at = min((place for word in words if (place := text.casefold().find(word)) >= 0), default=0)
     start = max(0, at - _EXCERPT_CHARACTERS // 3)
     cut = text[start : start + _EXCERPT_CHARACTERS]

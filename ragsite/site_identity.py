@@ -31,7 +31,7 @@ _SVG = "image/svg+xml"
 _YEAR = 31536000
 
 
-def add_identity(request: HttpRequest) -> dict[str, object]:
+def add_site_identity(request: HttpRequest) -> dict[str, object]:
     return {"identity": SimpleLazyObject(load_identity)}
 
 

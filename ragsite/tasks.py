@@ -19,7 +19,7 @@ def delete_old() -> None:
     budgets.forget_old_counts()
     throttling.forget_old_counts()
     sign_in_limits.delete_expired_counts()
-    SlackQuestion.forget_old()
+    SlackQuestion.delete_old_questions()
     if conversations := delete_old_conversations():
         record_action("retention.conversations_deleted", number=conversations)
     if entries := delete_old_entries():

@@ -45,7 +45,7 @@ urlpatterns = [
     ),
     path("language/", include("django.conf.urls.i18n")),
     path("logo/<slug:version>", site_identity.logo, name="logo"),
-    path("slack/events", slack.events, name="slack_events"),
+    path("slack/events", slack.receive_slack_events, name="slack_events"),
     path("llms.txt", text_files.llms_txt, name="llms_txt"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

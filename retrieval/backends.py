@@ -8,8 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from core.exceptions import ImproperModel
-from retrieval.exceptions import ImproperEmbedder
+from core.exceptions import LanguageModelMisconfigured
+from retrieval.exceptions import EmbedderMisconfigured
 
 if TYPE_CHECKING:
     from retrieval.protocols import QueryReformulator, QuestionGenerator, Reranker
@@ -27,7 +27,7 @@ def build_backend(setting: str, alias: str = "") -> Any:
         configured = configured[alias]
     try:
         return import_string(configured["BACKEND"])(**configured.get("OPTIONS", {}))
-    except (ImportError, TypeError, KeyError, ImproperModel, ImproperEmbedder) as error:
+    except (ImportError, TypeError, KeyError, LanguageModelMisconfigured, EmbedderMisconfigured) as error:
         raise ImproperlyConfigured(f"{setting} names a backend that cannot be made: {error}") from error
 
 

@@ -20,7 +20,11 @@ from retrieval.profile_settings import NO_RERANKER
 @register()
 def check_backends(**_: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    for build in (embedder_choice.get_new_embedder, backends.get_question_generator, backends.get_reformulator):
+    for build in (
+        embedder_choice.get_embedder_for_new_vectors,
+        backends.get_question_generator,
+        backends.get_reformulator,
+    ):
         try:
             build()
         except ImproperlyConfigured as error:
@@ -33,7 +37,7 @@ def check_backends(**_: Any) -> list[CheckMessage]:
 @register()
 def check_calibration(**_: Any) -> list[CheckMessage]:
     try:
-        name = embedder_choice.get_new_embedder().name
+        name = embedder_choice.get_embedder_for_new_vectors().name
         if find_calibration(name) is None:
             return [checks.Warning(describe_missing_calibration(name), id="retrieval.W001")]
     except (ImproperlyConfigured, EmbeddingFailed):

@@ -23,7 +23,7 @@ class RetrieverFailed(RagsiteError):
     """An error: a retriever failed or exceeded its time limit."""
 
 
-class NodeLost(RetrieverFailed):
+class DatabaseNodeLost(RetrieverFailed):
     """An error: a database node did not answer a retriever. The message names the node."""
 
 
@@ -35,7 +35,7 @@ class EmbeddingFailed(ServiceUnavailable):
     """An error: the embedder returned no usable vector."""
 
 
-class ImproperEmbedder(RagsiteError):
+class EmbedderMisconfigured(RagsiteError):
     """An error: the embedder's configuration is unusable."""
 
 

@@ -52,7 +52,7 @@ def _take_scores(results: RetrieverResults) -> dict[int, float]:
     return {pk: chunk.score for pk, chunk in results.listed.items()}
 
 
-def _contribute_weighted_scores(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
+def _keep_weighted_scores(weighted: Mapping[Retriever, float]) -> Mapping[Retriever, float]:
     return weighted
 
 
@@ -72,7 +72,7 @@ class FusionMethod:
     summary: str
     worth: Callable[[RetrieverResults], Mapping[int, float]]
     weights: RetrieverWeights | None
-    contribute: Callable[[Mapping[Retriever, float]], Mapping[Retriever, float]] = _contribute_weighted_scores
+    contribute: Callable[[Mapping[Retriever, float]], Mapping[Retriever, float]] = _keep_weighted_scores
     is_single: bool = False
     discounts_words: bool = False
     has_bonus: bool = False

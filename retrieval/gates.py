@@ -44,7 +44,7 @@ class Gate:
 GATES: list[Gate] = []
 
 
-def is_changed_only_in_drafts(collection: Collection) -> bool:
+def is_changeable_only_in_drafts(collection: Collection) -> bool:
     return any(gate.guards(collection) for gate in GATES)
 
 

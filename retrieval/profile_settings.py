@@ -17,7 +17,7 @@ KEPT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProfileSetting:
     """The description of one setting of search profiles, in English.
 
     ``when_empty`` says what None means; if it is empty, None is not allowed. ``methods`` are the search methods that
@@ -49,9 +49,9 @@ SECTIONS = {
 }
 
 
-def setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
+def define_profile_setting(default: Any, section: str, label: str, help_text: str, **more: Any) -> Any:
     how = {"default_factory": default} if callable(default) else {"default": default}
-    return field(**how, metadata={"setting": Setting(section, label, help_text, **more)})
+    return field(**how, metadata={"setting": ProfileSetting(section, label, help_text, **more)})
 
 
 LARGEST_DEPTH = 200
@@ -82,8 +82,10 @@ class ImproperProfile(ValueError):
 class ProfileSettings:
     """A search profile: all settings of a search and of the context of an answer. Raises: ImproperProfile."""
 
-    method: SearchMethod = setting(SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one."))
-    weights: RetrieverWeights | None = setting(
+    method: SearchMethod = define_profile_setting(
+        SearchMethod.ZSCORE, RANKING, _("Method"), _("How the two lists become one.")
+    )
+    weights: RetrieverWeights | None = define_profile_setting(
         None,
         RANKING,
         _("Weights"),
@@ -92,14 +94,14 @@ class ProfileSettings:
         methods=frozenset(method for method in FUSING if METHODS[method].weights is not None),
         as_published=None,
     )
-    class_weights: Mapping[QueryClass, RetrieverWeights] = setting(
+    class_weights: Mapping[QueryClass, RetrieverWeights] = define_profile_setting(
         lambda: dict(CLASS_WEIGHTS),
         RANKING,
         _("Weights by class of question"),
         _("For the method adaptive: the wording of a question decides its class."),
         methods=frozenset(method for method in FUSING if METHODS[method].weights is None),
     )
-    rrf_k: int = setting(
+    rrf_k: int = define_profile_setting(
         60,
         RANKING,
         _("Constant of rrf"),
@@ -108,7 +110,7 @@ class ProfileSettings:
         methods=frozenset({SearchMethod.RRF}),
         as_published=60,
     )
-    both_legs_bonus: float = setting(
+    both_legs_bonus: float = define_profile_setting(
         0.1,
         RANKING,
         _("Bonus for both retrievers"),
@@ -117,7 +119,7 @@ class ProfileSettings:
         methods=frozenset(method for method in FUSING if METHODS[method].has_bonus),
         as_published=0.1,
     )
-    score_threshold: float | None = setting(
+    score_threshold: float | None = define_profile_setting(
         None,
         RANKING,
         _("Least final score"),
@@ -126,62 +128,62 @@ class ProfileSettings:
         when_empty=_("none"),
         as_published=None,
     )
-    fuzzy: bool = setting(
+    fuzzy: bool = define_profile_setting(
         True,
         RANKING,
         _("Forgive typing errors"),
         _("Words that occur in no document are replaced by words that differ in one or two letters."),
     )
-    reformulate: bool = setting(
+    reformulate: bool = define_profile_setting(
         True,
         RANKING,
         _("Reformulate questions"),
         _("Follow-ups are also searched together with the previous questions; misspelt words are corrected."),
         as_published=False,
     )
-    top_k: int = setting(
+    top_k: int = define_profile_setting(
         8,
         CANDIDATES,
         _("Passages returned"),
         _("It cannot be more than the depth."),
         bounds=(1, LARGEST_DEPTH),
     )
-    depth: int = setting(
+    depth: int = define_profile_setting(
         50,
         CANDIDATES,
         _("Depth"),
         _("How many passages each retriever returns to the fusion."),
         bounds=(1, LARGEST_DEPTH),
     )
-    candidate_multiplier: int = setting(
+    candidate_multiplier: int = define_profile_setting(
         4,
         CANDIDATES,
         _("Candidates per passage returned"),
         _("The depth is at least this many times the number of passages returned."),
         bounds=(1, 50),
     )
-    oversampling: int = setting(
+    oversampling: int = define_profile_setting(
         2,
         CANDIDATES,
         _("Oversampling"),
         _("The vector index examines this many times the depth. A higher number is slower and misses fewer passages."),
         bounds=(1, 50),
     )
-    reranker: str = setting(
+    reranker: str = define_profile_setting(
         NO_RERANKER,
         RERANK,
         _("Reranker"),
         _("The site's settings define the rerankers."),
         as_published=NO_RERANKER,
     )
-    rerank_depth: int = setting(
+    rerank_depth: int = define_profile_setting(
         50,
         RERANK,
         _("Candidates reranked"),
         _("How many passages at the top of the fused list are reranked."),
         bounds=(1, LARGEST_DEPTH),
     )
-    rerank_weight: float | None = setting(
+    rerank_weight: float | None = define_profile_setting(
         0.5,
         RERANK,
         _("Weight of the reranker"),
@@ -189,31 +191,31 @@ class ProfileSettings:
         bounds=(0, 10),
         when_empty=_("decides alone"),
     )
-    rerank_timeout_seconds: float = setting(
+    rerank_timeout_seconds: float = define_profile_setting(
         2.0,
         RERANK,
         _("Seconds a reranker may take"),
         _("If it takes longer, the order of the fusion is kept."),
         bounds=(0.01, 60),
     )
-    context_budget_tokens: int = setting(
+    context_budget_tokens: int = define_profile_setting(
         4000,
         CONTEXT,
         _("Budget in tokens"),
         _("If the passages do not fit, the least relevant are left out."),
         bounds=(1, LARGEST_BUDGET_TOKENS),
     )
-    context_neighbours: int = setting(
+    context_neighbours: int = define_profile_setting(
         1,
         CONTEXT,
         _("Neighbours on each side"),
         _("Passages before and after each hit, added while the budget allows."),
         bounds=(0, 5),
     )
-    context_blocks: int = setting(
+    context_blocks: int = define_profile_setting(
         8, CONTEXT, _("Passages used"), _("At most this many hits go into the context."), bounds=(1, LARGEST_BLOCKS)
     )
-    metadata_boosts: tuple[MetadataBoost, ...] = setting(
+    metadata_boosts: tuple[MetadataBoost, ...] = define_profile_setting(
         (),
         BOOSTS,
         _("Metadata boosts"),
@@ -250,7 +252,7 @@ class ProfileSettings:
         return replace(self, method=method, **published)
 
 
-SETTINGS: Mapping[str, Setting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
+SETTINGS: Mapping[str, ProfileSetting] = {each.name: each.metadata["setting"] for each in fields(ProfileSettings)}
 TYPES: Mapping[str, str] = {each.name: str(each.type).removesuffix(" | None") for each in fields(ProfileSettings)}
 
 

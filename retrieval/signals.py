@@ -21,7 +21,7 @@ def remove_chunks_with_document(instance: Document, **_: Any) -> None:
 
 
 @receiver(post_delete, sender=Document)
-def forget_deleted_document(instance: Document, **_: Any) -> None:
+def delete_files_of_document(instance: Document, **_: Any) -> None:
     delete_document_files(instance)
 
 

@@ -9,7 +9,7 @@ from retrieval.documents import ingestion, reconciliation
 from retrieval.documents.drafts import lifecycle
 from retrieval.index.chunk_writer import recompute_term_weights
 from retrieval.sources import sync_runs as source_runs
-from retrieval.sources.sync_runs import attempt_run
+from retrieval.sources.sync_runs import attempt_source_run
 from retrieval.webhooks import send_delivery
 
 
@@ -27,7 +27,7 @@ def resume_draft(draft_id: int) -> None:
 
 @shared_task
 def sync_source(run_id: int) -> None:
-    attempt_run(run_id, takes_turns=True)
+    attempt_source_run(run_id, takes_turns=True)
 
 
 @shared_task

@@ -302,7 +302,7 @@ SILENT = RetrieverScore()
 
 
 @dataclass(frozen=True, slots=True)
-class BoostScore:
+class AppliedBoost:
     """The number that one boost added to a passage's score. Users see its ``name``, such as ``department=surgery``."""
 
     name: str
@@ -370,7 +370,7 @@ class Candidate:
     score: float
     retrievers: Mapping[Retriever, RetrieverScore] = field(default_factory=dict, metadata=json_name("legs"))
     bonus: float = 0.0
-    boosts: tuple[BoostScore, ...] = ()
+    boosts: tuple[AppliedBoost, ...] = ()
     rerank: RerankScore | None = None
     dropped: str = ""
     rank: int | None = None

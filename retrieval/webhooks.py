@@ -22,7 +22,7 @@ from django.utils import timezone
 from core.encryption import SecretUnreadable, decrypt
 from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue, sweeping
-from core.jobs import acquire_lease, build_due_condition, heartbeat
+from core.jobs import acquire_lease, build_retry_due_condition, heartbeat
 from retrieval.models import Webhook, WebhookDelivery
 from retrieval.sources.network import Client
 from retrieval.sources.protocol import AddressRefused
@@ -86,7 +86,7 @@ def send_delivery(delivery_id: int) -> WebhookDelivery | None:
 
 def _lease(delivery_id: int) -> WebhookDelivery | None:
     """Reserve the delivery for this worker if it is due, and no other delivery to its receiver is running."""
-    rows = WebhookDelivery.unfinished().filter(build_due_condition()).select_related("webhook")
+    rows = WebhookDelivery.unfinished().filter(build_retry_due_condition()).select_related("webhook")
     with transaction.atomic():
         # Workers lock the webhook in turn, so that each sees earlier reservations.
         webhooks = Webhook.objects.filter(pk__in=rows.filter(pk=delivery_id).values("webhook"))
@@ -94,7 +94,7 @@ def _lease(delivery_id: int) -> WebhookDelivery | None:
         if webhook is None:
             return None
         sending = webhook.deliveries.filter(status=WebhookDelivery.RUNNING).exclude(
-            WebhookDelivery.build_silent_condition()
+            WebhookDelivery.build_stale_lease_condition()
         )
         if sending.exclude(pk=delivery_id).exists():
             rows.filter(pk=delivery_id).update(enqueued_at=None)

@@ -29,7 +29,7 @@ from bench.reporting import format_markdown_table
 from core.exceptions import RagsiteError
 
 if TYPE_CHECKING:
-    from retrieval.sources.airbyte.calls import ConnectorCalls
+    from retrieval.sources.airbyte.calls import ConnectorCommandRunner
 
 _RESOLVE = """
 import json, sys, yaml
@@ -104,9 +104,9 @@ class ConnectorSurvey:
         self, name: str, result: SurveyResult, manifest: str, environment: Path
     ) -> tuple[Any, dict[str, Any]]:
         from retrieval.models import RegisteredConnector
-        from retrieval.sources.airbyte.calls import ConnectorCalls
+        from retrieval.sources.airbyte.calls import ConnectorCommandRunner
         from retrieval.sources.airbyte.programs import MANIFEST_PROGRAM, read_manifest_spec
-        from retrieval.sources.protocol import SourceRefused
+        from retrieval.sources.protocol import SourceUnreadable
 
         connector = RegisteredConnector(name=name, state=RegisteredConnector.State.READY)
         try:
@@ -116,15 +116,15 @@ class ConnectorSurvey:
             result.way = "manifest"
             environment.symlink_to(self._shared)
             if not spec:
-                spec = ConnectorCalls(connector, {}).read_spec()
-        except SourceRefused:
+                spec = ConnectorCommandRunner(connector, {}).read_spec()
+        except SourceUnreadable:
             result.way = "package"
             connector.kind = RegisteredConnector.Kind.PACKAGE
             _install(environment, f"airbyte-source-{result.package}=={result.version}")
             self._trust_service_certificate(environment)
             scripts = sorted((environment / "bin").glob("source-*"))
             connector.program = next(each.name for each in scripts if each.name != MANIFEST_PROGRAM)
-            spec = ConnectorCalls(connector, {}).read_spec()
+            spec = ConnectorCommandRunner(connector, {}).read_spec()
         result.spec = f"{len(spec.get('properties') or {})} settings"
         return connector, spec
 
@@ -140,11 +140,11 @@ class ConnectorSurvey:
     def _call_connector(
         self, result: SurveyResult, connector: Any, spec: dict[str, Any], resolved: dict[str, Any]
     ) -> None:
-        from retrieval.sources.airbyte.calls import ConnectorCalls, StreamRecord
+        from retrieval.sources.airbyte.calls import ConnectorCommandRunner, StreamRecord
         from retrieval.sources.airbyte.streams import ChosenStream, read_stream_name
 
         self._service.routes = list_routes(resolved)
-        calls: ConnectorCalls = ConnectorCalls(connector, make_up_settings(spec))
+        calls: ConnectorCommandRunner = ConnectorCommandRunner(connector, make_up_settings(spec))
         self._service.reset_request_counts()
         failure = ""
         try:

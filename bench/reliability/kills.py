@@ -193,12 +193,12 @@ def check_invariants(site: RunningSite, killer: ProcessKiller, load: SiteLoad) -
     from django.db import Error
 
     from bench.reliability.invariants import find_invariant_violations
-    from retrieval.exceptions import ImproperEmbedder
+    from retrieval.exceptions import EmbedderMisconfigured
 
     for _ in range(CHECK_TRIES):
         try:
             return find_invariant_violations(load.ledger, at_rest=False)
-        except ImproperEmbedder:
+        except EmbedderMisconfigured:
             return None
         except Error:
             site.wait(lambda: _is_ready(site, killer), RECOVERY_SECONDS)

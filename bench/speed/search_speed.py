@@ -23,7 +23,7 @@ from core.database import fetch_rows
 from evaluation.exceptions import UntrustworthyMeasurement
 from evaluation.runs.measurement import describe_search_errors
 from evaluation.statistics import Percentiles, percentiles
-from retrieval.index.active_embedder import active_embedder, encode_query, forget_queries
+from retrieval.index.active_embedder import active_embedder, clear_query_vector_cache, encode_query
 from retrieval.index.vector_index import build_exact_distance
 from retrieval.rights.search_filters import find_limiting_rights
 from retrieval.search.pipeline import search
@@ -114,7 +114,7 @@ def measure_search_speed(loaded: LoadedCorpus, questions: int, askers: Sequence[
 
 
 def _measure_throughput(askers: int, questions: Sequence[str], filters: SearchFilters) -> Throughput:
-    forget_queries()
+    clear_query_vector_cache()
     milliseconds: list[float] = []
     ends_at = time.perf_counter() + ASKING_SECONDS
 
@@ -187,7 +187,7 @@ def _time_parts_in_rotation(parts: Mapping[str, Callable[[], Any]], turn: int, r
     turn %= len(names)
     for name in (*names[turn:], *names[:turn]):
         # The cached vector is removed, so that the time of each part includes encoding the question.
-        forget_queries()
+        clear_query_vector_cache()
         started = time.perf_counter()
         returned[name] = parts[name]()
         if name:

@@ -30,7 +30,7 @@ from core.exceptions import RagsiteError
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import encode_query
 from retrieval.search.ranking.preferences import PASSABLE_CLOSENESS
-from retrieval.search.understanding.named_subject import remove_identifier_from_history
+from retrieval.search.understanding.named_subject import remove_identifier_prefix
 from retrieval.text.language import detect_language
 from retrieval.text.markup import strip_markup
 from retrieval.text.word_lists import fill_in, read_words
@@ -236,7 +236,7 @@ def find_nearest(question: str, units: Sequence[QuotableUnit], *, by_meaning: bo
     texts = [
         find_stems_of_texts(unit.heading, unit.table_head, strip_markup(unit.text, all_links=True)) for unit in units
     ]
-    if (bare := remove_identifier_from_history(question)) != question:
+    if (bare := remove_identifier_prefix(question)) != question:
         # A code from an earlier question, such as a part number, only breaks ties between the scores for the question's
         # words.
         alone = _compute_weights(bare, texts)

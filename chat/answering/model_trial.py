@@ -72,7 +72,7 @@ async def _measure_trial_answer(client: CompletionClient, tried: ModelTrialResul
     messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _OF_TWO}]
     began, first, counted = time.monotonic(), None, None
     request = Request(messages, began + TRIAL_SECONDS, TRIAL_TOKENS)
-    async with aclosing(client.deltas(request)) as received:
+    async with aclosing(client.stream_deltas(request)) as received:
         async for delta in received:
             if delta.text and first is None:
                 first = time.monotonic()
@@ -155,7 +155,7 @@ async def _complete(
 ) -> tuple[str, FunctionCallCollector]:
     calls, machinery, said = FunctionCallCollector(), ReplyCleaner(), ""
     request = Request(messages, time.monotonic() + TRIAL_SECONDS, TRIAL_TOKENS, tools=[ASK_TABLES])
-    async with aclosing(client.deltas(request)) as received:
+    async with aclosing(client.stream_deltas(request)) as received:
         async for delta in received:
             calls.add(delta.calls)
             said += machinery.feed(delta.text)

@@ -63,7 +63,7 @@ class OpenAICompatibleGenerator:
     """Writes answers from numbered sources with a language model.
 
     ``prices`` are per million tokens of prompt and of completion. With ``may_refuse``, the model may reply NO_ANSWER.
-    Raises: ImproperModel.
+    Raises: LanguageModelMisconfigured.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class OpenAICompatibleGenerator:
         )
         request = Request(messages, ends_at, answer_tokens, tools=() if calls is None else [ASK_TABLES])
         try:
-            async with aclosing(self._client.deltas(request)) as received:
+            async with aclosing(self._client.stream_deltas(request)) as received:
                 async for delta in received:
                     ending = delta.finish_reason or ending
                     if ending == FILTERED:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NotRequired, TypedDict
 
-from core.language_model.completion_stream import CallPiece
+from core.language_model.completion_stream import FunctionCallPiece
 
 FUNCTION = "ask_tables"
 ASK_TABLES: Mapping[str, object] = {
@@ -107,7 +107,7 @@ class FunctionCallCollector:
     def __len__(self) -> int:
         return min(len(self._calls), MOST_CALLS)
 
-    def add(self, pieces: Iterable[CallPiece]) -> None:
+    def add(self, pieces: Iterable[FunctionCallPiece]) -> None:
         for piece in pieces:
             call = self._open.get(piece.index)
             if call is None or _is_new_call(call, piece):
@@ -117,7 +117,7 @@ class FunctionCallCollector:
             call.arguments += piece.arguments[: LONGEST_ARGUMENTS + 1 - len(call.arguments)]
 
 
-def _is_new_call(call: Call, piece: CallPiece) -> bool:
+def _is_new_call(call: Call, piece: FunctionCallPiece) -> bool:
     return bool(piece.name) and piece.id not in ("", call.id) and _parse_object(call.arguments) is not None
 
 

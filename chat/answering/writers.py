@@ -12,7 +12,7 @@ from chat.answering.extractive import NAME as EXTRACTIVE
 from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGenerator
 from chat.models import LanguageModel
 from core.encryption import SecretUnreadable
-from core.exceptions import ImproperModel, ModelFailed
+from core.exceptions import LanguageModelMisconfigured, ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.read_once import get_or_read
 from core.user_types import AnyUser
@@ -76,7 +76,7 @@ def find_generator(name: str = "") -> OpenAICompatibleGenerator | None:
         return _build_generator(row.name, row.endpoint, row.context_tokens, prices)
     except SecretUnreadable as error:
         raise ModelFailed(f"The API key of {name} cannot be read. {error}") from error
-    except ImproperModel as error:
+    except LanguageModelMisconfigured as error:
         raise ImproperlyConfigured(f"OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL: {error}") from error
 
 

@@ -42,7 +42,7 @@ from chat.streaming.streams import EVENT_ID
 from core.api.callers import identify_caller
 from core.api.pagination import Pagination
 from core.api.permissions import MayAsk
-from core.api.problems import ApiView, Busy, InsufficientStorage, JSONParser, SiteUnavailable
+from core.api.problems import ApiView, InsufficientStorage, JSONParser, SiteBusyProblem, SiteUnavailable
 from core.api.schema import EVENT
 from core.key_limits import KeyScope
 from core.user_types import AnyUser
@@ -59,7 +59,7 @@ class AskersView(ApiView):
 
     def convert_error(self, error: Exception) -> Exception:
         if isinstance(error, SiteBusy):
-            return Busy(str(error), error.retry_after_seconds)
+            return SiteBusyProblem(str(error), error.retry_after_seconds)
         if isinstance(error, BudgetSpent):
             return Throttled(error.retry_after_seconds, str(error))
         return super().convert_error(error)

@@ -22,7 +22,7 @@ from chat.models import ChangeNotice, FollowedAnswer
 from chat.pages.changes import PassageChange, find_changes, list_distinct_changes
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue_on_commit, sweeping
-from core.jobs import acquire_lease, build_due_condition, heartbeat
+from core.jobs import acquire_lease, build_retry_due_condition, heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def list_changes_of_followed_answer(followed: FollowedAnswer) -> tuple[PassageCh
 def send_notice(notice_id: int) -> ChangeNotice | None:
     """Try once to send the mail of a notice. Return None if another worker is sending it."""
     notice = acquire_lease(
-        ChangeNotice.unfinished().filter(build_due_condition()), notice_id, status=ChangeNotice.RUNNING
+        ChangeNotice.unfinished().filter(build_retry_due_condition()), notice_id, status=ChangeNotice.RUNNING
     )
     if notice is None:
         return None

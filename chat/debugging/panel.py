@@ -84,7 +84,7 @@ def build_panel(answer: Answer, viewer: Any) -> DebugPanel | None:
     if saved is None:
         return None
     shown = load_readable_passages(saved.candidates, viewer)
-    trace = saved if may_read_all_answers(viewer) else saved.without_errors()
+    trace = saved if may_read_all_answers(viewer) else saved.copy_without_errors()
     is_limited = build_unreadable_condition(viewer) is not None
     if is_limited:
         trace = _hide_unreadable_words(trace, shown)

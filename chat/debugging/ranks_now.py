@@ -110,7 +110,7 @@ def search_again(answer: Answer, viewer: Any) -> RankComparison | None:
         return RankComparison(error=str(error))
     except RagsiteError as error:
         return RankComparison(error=str(error) if may_read_all_answers(viewer) else _("The search did not answer."))
-    now = result.trace if may_read_all_answers(viewer) else result.trace.without_errors()
+    now = result.trace if may_read_all_answers(viewer) else result.trace.copy_without_errors()
     shown = load_readable_passages((*then.candidates, *now.candidates), viewer)
     changes = (*lost, *_describe_index_changes(answer, then, filters), *_compare_plans(answer, then, now))
     return RankComparison(_pair_candidates(then.candidates, now.candidates, shown), now, changes)

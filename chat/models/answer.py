@@ -31,7 +31,7 @@ from chat.payload_types import (
     UsagePayload,
 )
 from core.database import IS_NOT_WAITING
-from core.jobs import Leased, acquire_lease
+from core.jobs import LeasedModel, acquire_lease
 from core.key_limits import KeyLimits, set_limits
 from core.user_types import AnyUser
 from retrieval.models import Chunk, Collection, Document, SearchProfileVersion
@@ -74,7 +74,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.update(status=Answer.Status.FAILED, lease=None, error=message, completed_at=timezone.now())
 
 
-class Answer(Leased):
+class Answer(LeasedModel):
     """A question and its answer.
 
     The status changes from PENDING to GENERATING, and then to COMPLETED, STOPPED or FAILED. The process that writes the

@@ -11,7 +11,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, decrypt, parse_origin
+from core.encryption import SecretHolder, decrypt, parse_url_origin
 from core.language_model.chat_endpoint import ChatEndpoint
 from retrieval.sources.network import resolve_host
 from retrieval.sources.protocol import SourceUnavailable
@@ -91,7 +91,7 @@ class LanguageModel(SecretHolder):
     def endpoint(self) -> ChatEndpoint:
         """The server and model to call. A server in a private network is refused, unless the settings name it.
 
-        Raises: SecretUnreadable, ImproperModel.
+        Raises: SecretUnreadable, LanguageModelMisconfigured.
         """
         return ChatEndpoint(
             self.base_url, self.api_key, self.model, None if self.is_on_server_of_settings else _resolve_model_host
@@ -112,7 +112,7 @@ class LanguageModel(SecretHolder):
 
     @property
     def secret_destination(self) -> object:
-        return parse_origin(self.base_url)
+        return parse_url_origin(self.base_url)
 
 
 class ModelTrial(models.Model):

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from chat.models import Answer, Conversation
 from core.user_types import AnyUser
 from retrieval.rights.chosen_filters import (
-    Chip,
+    FilterChip,
     build_form,
     has_filters,
     keep_offered_filters,
@@ -47,7 +47,7 @@ def build_filter_context(
     }
 
 
-def build_filter_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[Chip, ...]:
+def build_filter_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[FilterChip, ...]:
     """Return the filters of an answer as labels for the page.
 
     Fields and values of documents that the ``viewer`` (None: the asker) may not read are left out.
@@ -61,9 +61,9 @@ def build_filter_chips(answer: Answer, viewer: AnyUser | None = None) -> tuple[C
     seen = keep_offered_filters(answer.asked_filters, offered)
     shown = [chip for chip in list_chips(seen, offered) if _is_known(chip, offered)]
     hidden = len(list_chips(answer.asked_filters, ())) - len(shown)
-    return (*shown, *([Chip("", _("Filters"), _("not shown to you"), "")] if hidden else []))
+    return (*shown, *([FilterChip("", _("Filters"), _("not shown to you"), "")] if hidden else []))
 
 
-def _is_known(chip: Chip, offered: tuple[OfferedFilter, ...]) -> bool:
+def _is_known(chip: FilterChip, offered: tuple[OfferedFilter, ...]) -> bool:
     each = next(one for one in offered if one.field == chip.field)
     return each.kind != Kind.VALUES or any(f"{each.field}={value.value}" == chip.token for value in each.values)

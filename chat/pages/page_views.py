@@ -25,7 +25,7 @@ from chat.pages.front_page import FrontPage, build_front_page
 from chat.pages.suggestions import list_follow_up_questions, list_questions
 from chat.pages.turns import ShownTurn, build_turn, build_withheld_turn
 from core.user_types import AnyUser
-from retrieval.admin.document_forms import upload_context
+from retrieval.admin.document_forms import build_upload_context
 from retrieval.models import Collection as DocumentCollection
 from retrieval.models import Document
 
@@ -107,7 +107,7 @@ def render_chat_page(
         **around,
         **scope,
         **filters,
-        **({} if conversation else upload_context(request.user)),
+        **({} if conversation else build_upload_context(request.user)),
     }
     return render(request, "chat/chat.html", context, status=status)
 

@@ -32,7 +32,7 @@ from chat.pages.plain_text import convert_to_plain_text
 from core.user_types import AnyUser
 from retrieval.exceptions import InvalidQuery
 from retrieval.models import Collection as DocumentCollection
-from retrieval.rights.chosen_filters import Chip
+from retrieval.rights.chosen_filters import FilterChip
 from retrieval.rights.search_filters import list_matching_documents
 
 LOW_CONFIDENCE = 0.5
@@ -60,7 +60,7 @@ class ShownTurn:
     doubts: tuple[DoubtfulRange, ...] = ()
     follow_ups: tuple[str, ...] = ()
     approved: str = ""
-    filters: tuple[Chip, ...] = ()
+    filters: tuple[FilterChip, ...] = ()
     is_narrow: bool = False
     passes_nothing: bool = False
     helpful: bool | None = None

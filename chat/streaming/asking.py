@@ -33,7 +33,7 @@ from retrieval.types import SearchMethod, Turn
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 
 
-@disk.guard_writes()
+@disk.guard_against_full_disk()
 def create_answer(
     question: str,
     *,

@@ -13,7 +13,7 @@ from chat.models import Answer
 from chat.streaming import saving
 from chat.streaming.runs import RUNS, WritingRun
 from core.database import NOT_WAITING, fetch_rows
-from core.threads import in_database
+from core.threads import run_in_database_thread
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ async def watch_runs(loop: asyncio.AbstractEventLoop) -> None:
             return
         snapshots = {run: len(run.events) for run in runs if not run.ending}
         try:
-            followed = await in_database(_store, snapshots)
+            followed = await run_in_database_thread(_store, snapshots)
         except Exception:
             logger.exception("Events of %d answers could not be stored.", len(snapshots))
             continue

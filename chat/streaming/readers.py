@@ -24,7 +24,7 @@ from chat.payload_types import DocumentPlacePayload, SearchedEventPayload
 from chat.streaming import streams
 from chat.streaming.runs import RUNS
 from core.key_limits import KeyLimits, get_limits, set_limits
-from core.threads import in_database
+from core.threads import run_in_database_thread
 from core.user_types import AnyUser
 
 RECHECK_SECONDS = 1.0
@@ -54,7 +54,7 @@ async def follow_as_reader(
     The account, API key and session of ``user`` must stay valid too.
     """
     reader = _Reader(answer_id, user, session_key)
-    if not await in_database(reader.may_begin_reading):
+    if not await run_in_database_thread(reader.may_begin_reading):
         yield _build_withheld_event()
         return
     events = streams.follow_answer_stream(answer_id, after, may_return=may_return, caller=caller)
@@ -75,7 +75,7 @@ async def _yield_while_permitted(
                     await asyncio.wait([following], timeout=max(0.0, checked_at + RECHECK_SECONDS - time.monotonic()))
                     if time.monotonic() - checked_at >= RECHECK_SECONDS:
                         checked_at = time.monotonic()
-                        if not await in_database(reader.may_continue_reading):
+                        if not await run_in_database_thread(reader.may_continue_reading):
                             yield _build_withheld_event()
                             return
             finally:
@@ -87,10 +87,10 @@ async def _yield_while_permitted(
             if event is None:
                 return
             if event.name == "searched":
-                may_read = await in_database(reader.may_read_sources, event.payload["sources"])
+                may_read = await run_in_database_thread(reader.may_read_sources, event.payload["sources"])
             elif event.name == "completed" or (event.name == "token" and not reader.knows_sources):
                 is_saved = event.name == "completed" and event.answer.is_finished
-                may_read = await in_database(reader.may_begin_reading, event.answer if is_saved else None)
+                may_read = await run_in_database_thread(reader.may_begin_reading, event.answer if is_saved else None)
             else:
                 may_read = True
             yield event if may_read else _build_withheld_event()

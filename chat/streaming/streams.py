@@ -23,7 +23,7 @@ from chat.streaming import payloads, writing
 from chat.streaming.runs import RUNS, WritingRun
 from chat.streaming.saving import DELETED, build_failure_payload
 from core import disk
-from core.threads import in_database
+from core.threads import run_in_database_thread
 
 POLL_SECONDS = 0.25
 # If another process writes the answer, the reader's process updates `followed_at` at this interval. Otherwise the
@@ -68,7 +68,7 @@ async def follow_answer_stream(
 
 
 async def _acquire_and_start_run(answer_id: uuid.UUID, may_return: bool, caller: str) -> WritingRun | None:
-    run = await in_database(writing.acquire_run, answer_id)
+    run = await run_in_database_thread(writing.acquire_run, answer_id)
     if run is not None:
         run.may_return, run.caller = may_return, caller
         writing.start_answer_writing(run)
@@ -86,7 +86,7 @@ async def complete_answer(answer_id: uuid.UUID, caller: str = "") -> StreamedEve
 
 async def stop_answer(answer_id: uuid.UUID) -> None:
     """Stop the writing of an answer, in any process. The text so far is saved."""
-    await in_database(Answer.objects.stop_answer, answer_id)
+    await run_in_database_thread(Answer.objects.stop_answer, answer_id)
     run = RUNS.get(answer_id)
     if run is not None and run.loop is asyncio.get_running_loop():
         run.cancel()
@@ -142,7 +142,7 @@ async def _follow_stored_events(answer_id: uuid.UUID, after: str) -> AsyncGenera
     quiet_since = time.monotonic()
     while True:
         try:
-            answer, is_alive, events = await in_database(_load_events_after, answer_id, attempt, position)
+            answer, is_alive, events = await run_in_database_thread(_load_events_after, answer_id, attempt, position)
         except Answer.DoesNotExist:
             yield build_unstored_event("failed", {"message": str(DELETED)})
             return
@@ -158,7 +158,7 @@ async def _follow_stored_events(answer_id: uuid.UUID, after: str) -> AsyncGenera
                 return
         if answer.is_finished and (answer.lease is None or not is_alive):
             # The last event is built from the answer, because stored events are deleted after a day.
-            yield await in_database(_build_last_event, answer)
+            yield await run_in_database_thread(_build_last_event, answer)
             return
         if not is_alive and not answer.is_finished:
             async for event in follow_answer_stream(answer_id, after if not attempt else f"{attempt}-{position}"):

@@ -33,7 +33,7 @@ from chat.types import AnswerDraft, AnswerEvent, AnswerToken, CompletedEvent, Fa
 from core import deadline
 from core.database import limit_statements
 from core.read_once import cache_reads_in_block
-from core.threads import in_database
+from core.threads import run_in_database_thread
 from core.tracing import span
 from retrieval.exceptions import InvalidQuery, SearchUnavailable
 from retrieval.types import SearchFilters, SearchMethod
@@ -146,7 +146,7 @@ async def _generate_events(run: WritingRun) -> AsyncGenerator[AnswerEvent | Answ
         yield FailedEvent(_("There are no documents that you may search. An administrator can add some."))
         return
     try:
-        writer, (run.cache_key, earlier) = await in_database(_choose_writer_and_find_cached, run)
+        writer, (run.cache_key, earlier) = await run_in_database_thread(_choose_writer_and_find_cached, run)
     except LookupError:
         yield FailedEvent(_("You can no longer choose the language model “%s”: choose another one.") % answer.model)
         return
@@ -156,7 +156,7 @@ async def _generate_events(run: WritingRun) -> AsyncGenerator[AnswerEvent | Answ
     async with _wait_in_queue(run):
         without_model = ""
         owner = answer.conversation.owner
-        if owner is not None and not await in_database(budgets.may_use_model, owner):
+        if owner is not None and not await run_in_database_thread(budgets.may_use_model, owner):
             without_model = _(
                 "Your budget for the language model is used up for today: until tomorrow the documents are quoted."
             )
@@ -220,7 +220,7 @@ async def _wait_in_queue(run: WritingRun) -> AsyncGenerator[None, None]:
                 run.publish_next_event("queued", {"place": place})
                 published = place
             await changed.wait()
-        await in_database(run.answer.begin)
+        await run_in_database_thread(run.answer.begin)
         ADMISSION.begin(run.answer.pk)
         QUEUE_SECONDS.observe(run.loop.time() - started)
         run.is_begun = True
@@ -238,9 +238,9 @@ async def _end_run(run: WritingRun) -> None:
         try:
             if owner_pk is not None and usage is not None:
                 # Tokens cost money even if the answer was deleted, so they are counted first.
-                await in_database(budgets.count_token_use, owner_pk, usage)
+                await run_in_database_thread(budgets.count_token_use, owner_pk, usage)
                 usage = None
-            last = await in_database(saving.save_answer, run)
+            last = await run_in_database_thread(saving.save_answer, run)
             break
         except Answer.DoesNotExist:
             logger.info("Answer %s was deleted while it was written.", run.answer.pk)
@@ -252,7 +252,7 @@ async def _end_run(run: WritingRun) -> None:
             if pause_seconds is not None:
                 await asyncio.sleep(pause_seconds)
             else:
-                await in_database(run.answer.give_up, last.payload["message"])
+                await run_in_database_thread(run.answer.give_up, last.payload["message"])
     run.publish(last)
     _unregister_run(run)
 
@@ -273,7 +273,7 @@ async def release_answers_of_this_process(seconds: float) -> None:
 
 async def _release_answer(run: WritingRun) -> None:
     try:
-        await in_database(run.answer.release_if_unfinished)
+        await run_in_database_thread(run.answer.release_if_unfinished)
     except Exception:
         logger.exception("Answer %s could not be handed over: it waits until this process is silent.", run.answer.pk)
     else:

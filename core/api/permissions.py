@@ -33,7 +33,7 @@ class StaffWithPermission(BasePermission):
         return action is None or is_staff_with(request.user, f"{model.app_label}.{action}_{model.model_name}")
 
 
-class MayAskStaffMayWrite(StaffWithPermission):
+class StaffOrAskersReadOnly(StaffWithPermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         if request.method in SAFE_METHODS:
             return MayAsk().has_permission(request, view)

@@ -69,7 +69,7 @@ class SiteUnavailable(APIException):
     default_code = "unavailable"
 
 
-class Busy(SiteUnavailable):
+class SiteBusyProblem(SiteUnavailable):
     default_code = "busy"
 
     def __init__(self, detail: str, wait: int) -> None:
@@ -116,7 +116,7 @@ class ApiView(APIView):
             return InsufficientStorage(disk.get_disk_full_message())
         match error:
             case ServiceUnavailable() if error.retry_after_seconds is not None:
-                return Busy(str(error), error.retry_after_seconds)
+                return SiteBusyProblem(str(error), error.retry_after_seconds)
             case ServiceUnavailable():
                 return SiteUnavailable(str(error))
             case OperationalError() if database.is_node_lost(error):

@@ -14,7 +14,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 
 from core.api.fields import KnownFieldsOnly, ProblemSerializer, TextField
-from core.api.permissions import MayAsk, MayAskStaffMayWrite
+from core.api.permissions import MayAsk, StaffOrAskersReadOnly
 
 Direction = Literal["request", "response"]
 INVALID = "InvalidRequest"
@@ -61,7 +61,7 @@ class SchemaWithProblems(AutoSchema):
         """Return which keys a request may use, as OpenAPI security requirements. {} allows requests without a key."""
         auth: list[dict[str, list[str]]] = super().get_auth()
         open_to_all = not settings.CHAT_REQUIRES_LOGIN and any(
-            isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, MayAskStaffMayWrite))
+            isinstance(permission, MayAsk) or (self.method == "GET" and isinstance(permission, StaffOrAskersReadOnly))
             for permission in self.view.get_permissions()
         )
         return [*auth, {}] if open_to_all else auth
@@ -87,7 +87,7 @@ class SchemaWithProblems(AutoSchema):
         responses: dict[str, Any] = super()._get_response_bodies(direction)
         form = getattr(self.view, "problem_serializer", ProblemSerializer)
         problem = self.resolve_serializer(form(), direction).ref
-        invalid = self._register_invalid_problem(problem) if form is ProblemSerializer else problem
+        invalid = self._register_invalid_input_problem(problem) if form is ProblemSerializer else problem
         for status, description in self._describe_error_responses().items():
             schema = invalid if status == "400" else problem
             said = responses.get(status)
@@ -114,7 +114,7 @@ class SchemaWithProblems(AutoSchema):
         has_body = self.method in ("POST", "PUT", "PATCH") and self.get_request_serializer() is not None
         return _ALWAYS | (_WITH_A_BODY if has_body else {}) | (_WRITING if self.method != "GET" else {})
 
-    def _register_invalid_problem(self, problem: dict[str, str]) -> dict[str, str]:
+    def _register_invalid_input_problem(self, problem: dict[str, str]) -> dict[str, str]:
         # Client generators cannot name the types of nested messages, so the schema allows any object.
         meaning = "By field: sentences, or the same again for fields within it."
         by_field = {"type": "object", "additionalProperties": {}, "description": meaning}

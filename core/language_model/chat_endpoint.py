@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-from core.exceptions import ImproperModel
+from core.exceptions import LanguageModelMisconfigured
 from core.http_client import Resolve
 from core.model_server import parse_url
 
@@ -14,8 +14,8 @@ from core.model_server import parse_url
 class ChatEndpoint:
     """The address, API key and name of a language model on a server.
 
-    ``resolve`` returns the allowed IP addresses of a host name; None allows all. Raises: ImproperModel for invalid
-    values.
+    ``resolve`` returns the allowed IP addresses of a host name; None allows all.
+    Raises: LanguageModelMisconfigured for invalid values.
     """
 
     base_url: str
@@ -25,11 +25,13 @@ class ChatEndpoint:
 
     def __post_init__(self) -> None:
         if not self.url.host:
-            raise ImproperModel('The base URL of the language model must look like "https://host/v1".')
+            raise LanguageModelMisconfigured('The base URL of the language model must look like "https://host/v1".')
         if not re.fullmatch(r"[!-~]*", self.api_key.strip()):
-            raise ImproperModel("The API key of the language model has characters that no header can carry.")
+            raise LanguageModelMisconfigured(
+                "The API key of the language model has characters that no header can carry."
+            )
         if not self.model:
-            raise ImproperModel("The language model needs a name.")
+            raise LanguageModelMisconfigured("The language model needs a name.")
 
     @property
     def url(self) -> httpx2.URL:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from core import deadline
-from core.exceptions import ImproperModel, ModelFailed
+from core.exceptions import LanguageModelMisconfigured, ModelFailed
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_client import CompletionClient, Request
 from core.language_model.completion_stream import FILTERED, LENGTH
@@ -21,7 +21,7 @@ class WholeReply:
     """A whole reply of a language model.
 
     ``text`` lacks the text that the model thinks before its answer; ``characters`` counts it too. ``finish_reason`` is
-    as in :class:`Delta`. Token counts are None if the server does not count.
+    as in :class:`CompletionDelta`. Token counts are None if the server does not count.
     """
 
     text: str = ""
@@ -32,14 +32,14 @@ class WholeReply:
 
 
 class ChatModel:
-    """A language model on a server, safe for threads and forks. Raises: ImproperModel.
+    """A language model on a server, safe for threads and forks. Raises: LanguageModelMisconfigured.
 
     ``timeout_seconds`` limits a whole request. By default, a failed request is not repeated.
     """
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout_seconds: float, attempts: int = 1) -> None:
         if timeout_seconds <= 0:
-            raise ImproperModel("The language model needs a positive timeout.")
+            raise LanguageModelMisconfigured("The language model needs a positive timeout.")
         self.name = model
         self._timeout_seconds = timeout_seconds
         self._client = CompletionClient(ChatEndpoint(base_url, api_key, model), timeout_seconds, attempts=attempts)
@@ -79,7 +79,7 @@ class ChatModel:
 
     async def _collect_reply(self, request: Request) -> WholeReply:
         reply = WholeReply()
-        async with aclosing(self._client.deltas(request)) as received:
+        async with aclosing(self._client.stream_deltas(request)) as received:
             async for delta in received:
                 reply.text += delta.text
                 reply.finish_reason = delta.finish_reason or reply.finish_reason

@@ -17,7 +17,7 @@ from core.breaker import Breaker, BreakerOpen, BreakerState
 from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
-from core.language_model.completion_stream import LENGTH, Delta, read_deltas
+from core.language_model.completion_stream import LENGTH, CompletionDelta, read_deltas
 from core.model_server import describe_refusal, hide_key, hide_texts_of_request
 from core.tracing import span
 
@@ -41,7 +41,7 @@ class StreamOptions(TypedDict):
     include_usage: bool
 
 
-class Body(TypedDict):
+class CompletionRequestBody(TypedDict):
     """The body of a request to a language model, without the fields that the model refuses."""
 
     model: str
@@ -59,7 +59,9 @@ class Body(TypedDict):
 class ModelRequestRefused(Exception):
     """An error: the server refused the request, and asks for a pause of ``pause_seconds`` (None: no pause)."""
 
-    def __init__(self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: Body) -> None:
+    def __init__(
+        self, response: httpx2.Response, received: bytes, endpoint: ChatEndpoint, body: CompletionRequestBody
+    ) -> None:
         super().__init__(
             f"The model server {describe_refusal(response.status_code, received, body, endpoint.api_key.strip())}."
         )
@@ -67,7 +69,7 @@ class ModelRequestRefused(Exception):
         self.pause_seconds = _read_retry_after(response.headers.get("retry-after", ""))
         self._said = received.decode("utf-8", "replace")
 
-    def find_refused_part(self, body: Body) -> str:
+    def find_refused_part(self, body: CompletionRequestBody) -> str:
         """Return the name of the part of ``body`` that the server does not support.
 
         If the server's error message names no part, the likeliest part is returned. The result is empty if the error
@@ -92,7 +94,7 @@ class ModelRequestRefused(Exception):
         return next((name for name in _SUSPECTS if name in sent), "")
 
 
-def _list_parts(body: Body) -> set[str]:
+def _list_parts(body: CompletionRequestBody) -> set[str]:
     has_system = any(message["role"] == "system" for message in body["messages"])
     return {*body, SYSTEM} if has_system else {*body}
 
@@ -156,7 +158,7 @@ class CompletionClient:
     def __post_init__(self) -> None:
         self.known = _KNOWN.setdefault((str(self.endpoint.url), self.endpoint.model), ModelCapabilities())
 
-    async def deltas(self, request: Request) -> AsyncGenerator[Delta, None]:
+    async def stream_deltas(self, request: Request) -> AsyncGenerator[CompletionDelta, None]:
         """Yield the pieces of the model's answer as they arrive.
 
         Raises: ModelFailed; at once if the breaker is open.
@@ -184,16 +186,16 @@ class CompletionClient:
                         yield delta
         except ModelFailed as error:
             if isinstance(error.__cause__, ModelRequestRefused) and error.__cause__.status in _OF_THE_QUESTION:
-                breaker.end_without_result()
+                breaker.end_call_without_result()
             else:
                 breaker.record_failure()
             raise
         except BaseException:
-            breaker.end_without_result()
+            breaker.end_call_without_result()
             raise
         breaker.record_success()
 
-    async def _stream_with_retries(self, request: Request) -> AsyncGenerator[Delta, None]:
+    async def _stream_with_retries(self, request: Request) -> AsyncGenerator[CompletionDelta, None]:
         """Yield the pieces of the model's answer, and repeat a request that fails before the first word.
 
         If time runs out after the first word, the finish reason is LENGTH.
@@ -207,7 +209,7 @@ class CompletionClient:
             pause_seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
             try:
                 async with aclosing(self._post(body)) as received:
-                    while (delta := await self._await_next(received, request.ends_at)) is not None:
+                    while (delta := await self._await_next_delta(received, request.ends_at)) is not None:
                         if not has_begun:
                             self._remember_refused_parts(refused, body, first_refusal)
                             first_refusal = None
@@ -228,7 +230,7 @@ class CompletionClient:
             except _OutOfTime as error:
                 if not has_begun:
                     raise ModelFailed(str(error)) from error
-                yield Delta(finish_reason=LENGTH)
+                yield CompletionDelta(finish_reason=LENGTH)
                 return
             except httpx2.HTTPError as error:
                 if has_begun or attempt >= self.attempts:
@@ -238,7 +240,9 @@ class CompletionClient:
             await asyncio.sleep(pause_seconds)
             attempt += 1
 
-    def _remember_refused_parts(self, refused: frozenset[str], body: Body, refusal: ModelRequestRefused | None) -> None:
+    def _remember_refused_parts(
+        self, refused: frozenset[str], body: CompletionRequestBody, refusal: ModelRequestRefused | None
+    ) -> None:
         """Remember the refused fields. The field ``tools`` is not remembered if the server has ever accepted it."""
         known = self.known
         if refusal is not None:
@@ -247,7 +251,9 @@ class CompletionClient:
         known.takes_tools = known.takes_tools or "tools" in body
         known.refused |= refused - {"tools"} if known.takes_tools else refused
 
-    async def _await_next(self, received: AsyncGenerator[Delta, None], ends_at: float) -> Delta | None:
+    async def _await_next_delta(
+        self, received: AsyncGenerator[CompletionDelta, None], ends_at: float
+    ) -> CompletionDelta | None:
         left = ends_at - time.monotonic()
         silence = self.silence_seconds
         try:
@@ -258,7 +264,7 @@ class CompletionClient:
                 raise _OutOfTime("The model was not done within its time.") from error
             raise ModelFailed(f"The model did not answer in time: {silence:g} s without a word.") from error
 
-    async def _post(self, body: Body) -> AsyncGenerator[Delta, None]:
+    async def _post(self, body: CompletionRequestBody) -> AsyncGenerator[CompletionDelta, None]:
         endpoint = self.endpoint
         timeout = httpx2.Timeout(None, connect=min(10.0, self.silence_seconds))
         async with build_async_client(endpoint.resolve, timeout=timeout) as client:
@@ -278,8 +284,8 @@ class CompletionClient:
                 said = hide_texts_of_request(hide_key(str(error), endpoint.api_key.strip()), body)
                 raise ModelFailed(said) from None
 
-    def _build_body(self, request: Request, refused: frozenset[str]) -> Body:
-        body: Body = {
+    def _build_body(self, request: Request, refused: frozenset[str]) -> CompletionRequestBody:
+        body: CompletionRequestBody = {
             "model": self.endpoint.model,
             "messages": _merge_system_messages(request.messages) if SYSTEM in refused else list(request.messages),
             "stream": request.is_streamed,

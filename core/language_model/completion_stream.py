@@ -28,7 +28,7 @@ _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in name
 
 
 @dataclass(frozen=True, slots=True)
-class CallPiece:
+class FunctionCallPiece:
     index: int
     id: str = ""
     name: str = ""
@@ -36,7 +36,7 @@ class CallPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class CompletionDelta:
     """A piece of a language model's reply. An empty piece shows that the model is working.
 
     The last piece has the ``finish_reason`` (STOP, CALLS, LENGTH or FILTERED), if the server sends one. Token counts
@@ -44,13 +44,13 @@ class Delta:
     """
 
     text: str = ""
-    calls: tuple[CallPiece, ...] = ()
+    calls: tuple[FunctionCallPiece, ...] = ()
     finish_reason: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[Delta, None]:
+async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) -> AsyncGenerator[CompletionDelta, None]:
     """Yield the pieces of the model's reply; one piece if the response is not streamed.
 
     Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
@@ -70,7 +70,7 @@ async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) ->
         if payload == b"[DONE]":
             return
         if is_error and payload:
-            raise _build_failure(payload.decode("utf-8", "replace"))
+            raise _build_server_failure(payload.decode("utf-8", "replace"))
         if payload:
             delta = _read_delta(_parse(payload), "delta")
             has_ended = has_ended or bool(delta.finish_reason)
@@ -106,15 +106,15 @@ def _parse(payload: bytes) -> dict[str, Any]:
     return chunk
 
 
-def _build_failure(said: object) -> ModelFailed:
-    return ModelFailed(f"The model server broke off: {str(said)[:200]}")
+def _build_server_failure(message: object) -> ModelFailed:
+    return ModelFailed(f"The model server broke off: {str(message)[:200]}")
 
 
-def _read_delta(chunk: dict[str, Any], part: str) -> Delta:
+def _read_delta(chunk: dict[str, Any], part: str) -> CompletionDelta:
     is_error = "error" in (chunk.get("object"), chunk.get("type"))
     said_instead = chunk.get("message") or chunk.get("detail")
     if chunk.get("error") or is_error or ("choices" not in chunk and isinstance(said_instead, str)):
-        raise _build_failure(chunk.get("error") or said_instead or "an error without a message")
+        raise _build_server_failure(chunk.get("error") or said_instead or "an error without a message")
     try:
         choices = chunk.get("choices") or []
         if part == "message" and not choices:
@@ -125,8 +125,8 @@ def _read_delta(chunk: dict[str, Any], part: str) -> Delta:
         reason = str(choice.get("finish_reason") or "")
         ending = _ENDINGS.get(reason.lower(), "")
         if reason and not ending:
-            raise _build_failure(f'it ended the answer with "{reason}"')
-        return Delta(
+            raise _build_server_failure(f'it ended the answer with "{reason}"')
+        return CompletionDelta(
             text=_read_text(said.get("content")),
             calls=read_function_call_pieces(said.get("tool_calls")),
             finish_reason=ending,
@@ -142,30 +142,30 @@ def _read_text(content: Any) -> str:
         return "".join(str(part["text"]) for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
         raise TypeError("content")
-    return remove_unstorable(content or "")
+    return remove_unstorable_characters(content or "")
 
 
 def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def read_function_call_pieces(sent: Any) -> tuple[CallPiece, ...]:
+def read_function_call_pieces(sent: Any) -> tuple[FunctionCallPiece, ...]:
     """Return the function calls in a "delta" or "message" object. Raises: TypeError or AttributeError if malformed."""
     return tuple(_read_function_call_piece(at, each) for at, each in enumerate(sent or []))
 
 
-def _read_function_call_piece(at: int, sent: Mapping[str, Any]) -> CallPiece:
+def _read_function_call_piece(at: int, sent: Mapping[str, Any]) -> FunctionCallPiece:
     index = sent.get("index")
     function = sent.get("function") or {}
     arguments = function.get("arguments") or ""
-    return CallPiece(
+    return FunctionCallPiece(
         index=index if isinstance(index, int) else at,
-        id=remove_unstorable(str(sent.get("id") or "")),
-        name=remove_unstorable(str(function.get("name") or "")),
+        id=remove_unstorable_characters(str(sent.get("id") or "")),
+        name=remove_unstorable_characters(str(function.get("name") or "")),
         # Some servers send an object instead of JSON text.
-        arguments=remove_unstorable(arguments if isinstance(arguments, str) else json.dumps(arguments)),
+        arguments=remove_unstorable_characters(arguments if isinstance(arguments, str) else json.dumps(arguments)),
     )
 
 
-def remove_unstorable(text: str) -> str:
+def remove_unstorable_characters(text: str) -> str:
     return text.replace("\x00", "").encode(errors="ignore").decode()

@@ -84,7 +84,7 @@ _KEYS_OF_CALLS = frozenset(
 )
 
 
-def begins_as_thought(text: str) -> bool:
+def begins_like_model_reasoning(text: str) -> bool:
     """Return whether the text begins with words that often begin a model's reasoning, such as "Okay" or "The user".
 
     Some answers begin with these words too.
@@ -134,10 +134,10 @@ class ReplyCleaner:
     def feed(self, piece: str) -> str:
         if self._beginning is None:
             self._held += piece
-            return self._pass_on(is_end=False)
+            return self._take_showable_text(is_end=False)
         searched = max(0, len(self._beginning) - _LONGEST_CLOSING)
         self._beginning += piece
-        is_thought = self._opens_with_thought or begins_as_thought(self._beginning)
+        is_thought = self._opens_with_thought or begins_like_model_reasoning(self._beginning)
         closing = _CLOSES_ALONE.search(self._beginning, searched) if is_thought else None
         if closing and _is_in_backticks(closing):
             closing = None
@@ -146,7 +146,7 @@ class ReplyCleaner:
             self._beginning = self._beginning[closing.end() :].lstrip()
         elif not closing and (is_thought or len(self._beginning.lstrip()) < _LONGEST_BEGINNING):
             return ""
-        return self._release_held_text(is_end=False)
+        return self._take_checked_beginning(is_end=False)
 
     def close(self, *, is_cut: bool = False) -> str:
         """Return the text held back so far, without a thought or function call that has no closing marker.
@@ -154,16 +154,16 @@ class ReplyCleaner:
         ``is_cut``: the reply ended early.
         """
         if self._beginning is None:
-            return self._pass_on(is_end=True)
-        if is_cut and (self._opens_with_thought or begins_as_thought(self._beginning)):
+            return self._take_showable_text(is_end=True)
+        if is_cut and (self._opens_with_thought or begins_like_model_reasoning(self._beginning)):
             self.withheld, self._beginning = True, ""
-        return self._release_held_text(is_end=True)
+        return self._take_checked_beginning(is_end=True)
 
-    def _release_held_text(self, *, is_end: bool) -> str:
+    def _take_checked_beginning(self, *, is_end: bool) -> str:
         self._held, self._beginning = self._beginning or "", None
-        return self._pass_on(is_end=is_end)
+        return self._take_showable_text(is_end=is_end)
 
-    def _pass_on(self, *, is_end: bool) -> str:
+    def _take_showable_text(self, *, is_end: bool) -> str:
         shown = ""
         while self._held and not self._has_ended:
             if self._closing is not None:
@@ -287,20 +287,20 @@ class ReplyCleaner:
         return end if is_call and not self._may_show(text[begin:end]) else 0
 
 
-def _is_in_backticks(sign: re.Match[str]) -> bool:
-    text, start, end = sign.string, sign.start(), sign.end()
+def _is_in_backticks(match: re.Match[str]) -> bool:
+    text, start, end = match.string, match.start(), match.end()
     return text[max(0, start - 1) : start] == text[end : end + 1] == "`"
 
 
-def _is_function_call(read: object) -> bool:
-    if isinstance(read, list):
-        return bool(read) and all(map(_is_function_call, read))
-    if not isinstance(read, dict):
+def _is_function_call(parsed: object) -> bool:
+    if isinstance(parsed, list):
+        return bool(parsed) and all(map(_is_function_call, parsed))
+    if not isinstance(parsed, dict):
         return False
-    if any(key in read for key in ("tool_calls", "function_call")):
+    if any(key in parsed for key in ("tool_calls", "function_call")):
         return True
-    inner = read.get("function")
+    inner = parsed.get("function")
     if isinstance(inner, dict):
         return _is_function_call(inner)
-    has_name = any(isinstance(read.get(key), str) for key in ("name", "function", "tool", "tool_name", "action"))
-    return has_name and any(key in read for key in ("arguments", "parameters", "args", "input", "action_input"))
+    has_name = any(isinstance(parsed.get(key), str) for key in ("name", "function", "tool", "tool_name", "action"))
+    return has_name and any(key in parsed for key in ("arguments", "parameters", "args", "input", "action_input"))

@@ -112,7 +112,7 @@ class ExperimentAdmin(PageAdmin):
         self, request: HttpRequest, pk: int, act: Callable[[Experiment, Any], Experiment]
     ) -> HttpResponse:
         experiment = get_object_or_404(Experiment, pk=pk)
-        with self.show_refusals(request, ExperimentRefused):
+        with self.show_errors_as_messages(request, ExperimentRefused):
             experiment = act(experiment, request.user)
             message = _t("Ended. %s") % experiment.conclusion if experiment.ended_at else _t("Started.")
             self.log_change(request, experiment, message)

@@ -62,7 +62,7 @@ class GatePolicyAdmin(PageAdmin, FullyReadableRowsAdmin):
         else:
             raise Http404
         try:
-            with self.show_refusals(request, EvaluationError):
+            with self.show_errors_as_messages(request, EvaluationError):
                 if isinstance(subject, Draft) and not subject.is_open:
                     names = {"draft": subject, "status": subject.get_status_display()}
                     raise EvaluationError(_t("%(draft)s is %(status)s.") % names)

@@ -200,7 +200,7 @@ class EvaluationQuestionAdmin(PageAdmin, FullyReadableRowsAdmin):
         chunk_id = request.POST.get("chunk", "")
         chunks = Chunk.objects.filter(collection=question.evaluation_set.collection_id)
         chunk = chunks.filter(pk=chunk_id).first() if chunk_id.isdecimal() and len(chunk_id) < 19 else None
-        with self.show_refusals(request, EvaluationError):
+        with self.show_errors_as_messages(request, EvaluationError):
             if chunk is None:
                 raise EvaluationError(_t("This passage is gone: search for it again."))
             building.add_expected_passage(question, chunk)

@@ -101,7 +101,7 @@ class SearchQualityAdmin(PageAdmin, ReadOnlyAdmin, SuperuserAdmin):
         return self._run_and_report(request, delete_unused_vectors, _t("The unused vectors were deleted."))
 
     def _run_and_report(self, request: HttpRequest, do: Any, message: str) -> HttpResponse:
-        with self.show_refusals(request, EvaluationError):
+        with self.show_errors_as_messages(request, EvaluationError):
             do()
             self.tell_done(request, message)
         return redirect_to(EmbedderTrial)

@@ -169,7 +169,7 @@ class EvaluationSetAdmin(PageAdmin, FullyReadableRowsAdmin):
     def run_view(self, request: HttpRequest, set_id: int) -> HttpResponse:
         evaluation_set = get_object_or_404(self.get_queryset(request), pk=set_id)
         form = RunForm(evaluation_set, request.POST)
-        with self.show_refusals(request, EvaluationError):
+        with self.show_errors_as_messages(request, EvaluationError):
             if not form.is_valid():
                 raise EvaluationError(" ".join(str(problem) for found in form.errors.values() for problem in found))
             chosen = form.cleaned_data

@@ -15,13 +15,13 @@ from django.core.exceptions import ImproperlyConfigured
 
 from core.exceptions import LeaseLost, RagsiteError
 from core.job_queue import enqueue
-from core.jobs import acquire_lease, build_due_condition, heartbeat
+from core.jobs import acquire_lease, build_retry_due_condition, heartbeat
 from evaluation.embedder_trials.comparison import measure_embedders
 from evaluation.embedder_trials.known_embedders import find_known_embedder
 from evaluation.embedder_trials.progress import TrialProgress, TrialTimeExceeded
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EmbedderTrial
-from retrieval.exceptions import CalibrationFailed, ImproperEmbedder
+from retrieval.exceptions import CalibrationFailed, EmbedderMisconfigured
 from retrieval.index import closeness, embedder_choice, reembedding
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxEmbedder
 
@@ -35,7 +35,7 @@ Step = EmbedderTrial.Step
 
 def continue_embedder_trial(trial_id: int) -> EmbedderTrial | None:
     """Continue the trial for a limited time and return it; None if another worker is running it."""
-    waiting = EmbedderTrial.unfinished().filter(build_due_condition())
+    waiting = EmbedderTrial.unfinished().filter(build_retry_due_condition())
     trial = acquire_lease(waiting, trial_id, status=EmbedderTrial.RUNNING)
     if trial is None:
         return None
@@ -48,7 +48,7 @@ def continue_embedder_trial(trial_id: int) -> EmbedderTrial | None:
     except TrialTimeExceeded:
         trial.hand_back("", timedelta())
         enqueue(EmbedderTrial, [trial.pk])
-    except (ImproperEmbedder, ImproperlyConfigured) as error:
+    except (EmbedderMisconfigured, ImproperlyConfigured) as error:
         trial.end(EmbedderTrial.FAILED, str(error))
     except (RagsiteError, EvaluationError) as error:
         trial.retry(str(error))
@@ -66,12 +66,12 @@ def _run_trial_steps(trial: EmbedderTrial, progress: TrialProgress) -> None:
     candidate = _open_embedder(trial, progress)
     if trial.with_switch:
         progress.begin(Step.SWITCH)
-        row = reembedding.encode_passages(candidate, progress, trial.options)
+        row = reembedding.encode_passages_and_build_index(candidate, progress, trial.options)
         reembedding.switch_embedder(row, candidate, progress)
         trial.end(EmbedderTrial.Status.SWITCHED)
         return
     progress.begin(Step.ENCODE)
-    row = reembedding.encode_passages(candidate, progress, trial.options)
+    row = reembedding.encode_passages_and_build_index(candidate, progress, trial.options)
     trial.write_under_lease(embedder=row)
     with embedder_choice.use_embedder(candidate):
         if was_at is not Step.MEASURE:

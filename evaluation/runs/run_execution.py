@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from core.exceptions import LeaseLost
 from core.job_queue import enqueue
-from core.jobs import acquire_lease, build_due_condition, heartbeat
+from core.jobs import acquire_lease, build_retry_due_condition, heartbeat
 from evaluation.exceptions import EvaluationError
 from evaluation.models import EvaluationQuestion, EvaluationRun, RunKind
 from evaluation.runs.measurement import (
@@ -56,7 +56,7 @@ def measure_run(run_id: int, report: Report | None = None) -> EvaluationRun | No
     """
     waiting = (
         EvaluationRun.unfinished()
-        .filter(build_due_condition())
+        .filter(build_retry_due_condition())
         .select_related("evaluation_set", "draft", "instructions")
     )
     run = acquire_lease(waiting, run_id, status=EvaluationRun.RUNNING, started_at=timezone.now())

@@ -76,7 +76,7 @@ class AccountAdapter(DefaultAccountAdapter):
             if not (user.has_usable_password() and may_use_password(user)):
                 # The account must use its identity provider: a passkey would still work after the provider has closed
                 # the account.
-                _refuse(request, "an account of the provider signs in there")
+                _refuse_sign_in(request, "an account of the provider signs in there")
         else:
             # Rights that the provider has taken away are removed before the session begins.
             apply_claims(user, read_login_claims(sociallogin))
@@ -141,15 +141,15 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         claims = read_login_claims(sociallogin)
         if sociallogin.state.get("process") != "login":
-            _refuse(request, "only signing in is offered")
+            _refuse_sign_in(request, "only signing in is offered")
         if not claims.is_one_subject:
-            _refuse(request, "the ID token and the userinfo name different people")
+            _refuse_sign_in(request, "the ID token and the userinfo name different people")
         if settings.OIDC_DOMAINS and claims.email.rpartition("@")[2] not in settings.OIDC_DOMAINS:
-            _refuse(request, "no verified e-mail address of an allowed domain")
+            _refuse_sign_in(request, "no verified e-mail address of an allowed domain")
         if sociallogin.is_existing:
             return
         if claims.email and find_users_by_email(claims.email):
-            _refuse(request, "another account has the e-mail address")
+            _refuse_sign_in(request, "another account has the e-mail address")
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
         logger.warning("Signing in with the provider failed: %s %s", details.get("error"), details.get("exception"))
@@ -181,6 +181,6 @@ def read_login_claims(sociallogin: Any) -> SignInClaims:
     return read_claims(data, groups_claim=settings.OIDC_GROUPS_CLAIM, trust_email=settings.OIDC_TRUST_EMAIL)
 
 
-def _refuse(request: HttpRequest, reason: str) -> NoReturn:
+def _refuse_sign_in(request: HttpRequest, reason: str) -> NoReturn:
     logger.warning("Refused to sign in by single sign-on: %s.", reason)
     raise ImmediateHttpResponse(render(request, "account/refused.html", status=403))

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.conversations.rights import explain_answer_access, filter_readable_answers
 from chat.models import Answer
 from core.user_types import AnyUser
-from ragsite.accounts.front_figures import FrontFigures
+from ragsite.accounts.front_figures import FrontPageCounts
 from ragsite.accounts.sign_in import lacks_second_factor
 from ragsite.accounts.who_sees import build_reader_list, suggest_accounts
 from ragsite.operations.queues import count_queued_work
@@ -105,7 +105,7 @@ class AccountsAdminSite(AdminSite):
                 request,
                 _t("The local language model does not run; answers are quoted from the documents."),
             )
-        figures = FrontFigures(request.user)
+        figures = FrontPageCounts(request.user)
         response = super().index(request, {"waiting": figures.list_tasks(), **(extra_context or {})})
         context: Any = response.context_data
         for model in next((app["models"] for app in context["app_list"] if app["app_label"] == "daily"), []):

@@ -53,7 +53,7 @@ def read_claims(data: Mapping[str, Any], *, groups_claim: str, trust_email: bool
     left_out = any(groups_claim in (part.get("_claim_names") or {}) for part in (userinfo, id_token))
     return SignInClaims(
         email=email.strip().lower() if isinstance(email, str) and is_verified else "",
-        groups=_read_names(groups),
+        groups=_read_group_names(groups),
         groups_left_out=left_out,
         is_one_subject=not userinfo or not id_token or userinfo.get("sub") == id_token.get("sub"),
     )
@@ -84,7 +84,7 @@ def _find_claim_value(claims: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _read_names(value: Any) -> frozenset[str]:
+def _read_group_names(value: Any) -> frozenset[str]:
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(
         name

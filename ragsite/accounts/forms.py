@@ -105,26 +105,26 @@ class NewPasswordForm(_RevokeAccessForm, ResetPasswordKeyForm):
     pass
 
 
-class _LimitedCodeMixin:
+class _LimitedCodeAttemptsMixin:
     """A form for the code of a second factor. After too many wrong codes it accepts none."""
 
     user: User
 
     def clean_code(self) -> str:
-        caller = sign_in_limits.build_caller(context.request, f"second factor of {self.user.pk}")
-        sign_in_limits.raise_if_limited(sign_in_limits.find_code_wait(caller), "codes")
+        caller = sign_in_limits.build_sign_in_caller(context.request, f"second factor of {self.user.pk}")
+        sign_in_limits.raise_if_limited(sign_in_limits.find_second_factor_wait_seconds(caller), "codes")
         try:
             code: str = super().clean_code()  # type: ignore[misc]
         except ValidationError:
-            sign_in_limits.count_failure(caller)
+            sign_in_limits.record_sign_in_failure(caller)
             raise
-        sign_in_limits.forget_failures(caller)
+        sign_in_limits.delete_failure_count(caller)
         return code
 
 
-class CodeForm(_LimitedCodeMixin, AuthenticateForm):
+class SecondFactorCodeForm(_LimitedCodeAttemptsMixin, AuthenticateForm):
     pass
 
 
-class ReauthenticationCodeForm(_LimitedCodeMixin, ReauthenticateForm):
+class ReauthenticationCodeForm(_LimitedCodeAttemptsMixin, ReauthenticateForm):
     pass

@@ -24,7 +24,7 @@ DUE_DAYS = 14
 WEEK_DAYS = 7
 
 
-class FrontFigures:
+class FrontPageCounts:
     """Counts of objects that ``user`` may see, for the admin's first page. Working copies of drafts do not count."""
 
     def __init__(self, user: AnyUser) -> None:
@@ -62,7 +62,7 @@ class FrontFigures:
         )
 
     @cached_property
-    def gap_count(self) -> int:
+    def unanswered_question_count(self) -> int:
         return find_unanswered_questions(build_scope(self.user))[1]
 
     @cached_property
@@ -103,7 +103,7 @@ class FrontFigures:
         if user.has_perm("chat.view_answer"):
             said = ngettext_lazy("%d question was not answered well.", "%d questions were not answered well.")
             address = reverse("admin:evaluation_dashboard_gaps")
-            tasks.append((self.gap_count, said, f"{address}?days={DEFAULT_DAYS}"))
+            tasks.append((self.unanswered_question_count, said, f"{address}?days={DEFAULT_DAYS}"))
         if user.has_perm("chat.view_approvedanswer"):
             address = reverse("admin:chat_approvedanswer_changelist")
             said = ngettext_lazy("%d approved answer has to be looked at.", "%d approved answers have to be looked at.")
@@ -135,7 +135,7 @@ def _choose_model_noun(model: type[Model], number: int) -> str:
     return str(model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural)
 
 
-def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_documents(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     found = figures.document_counts
     notes = _format_card_remarks(
         (found["waiting"], _("%d waiting")), (found["failed"], _("%d failed")), (found["due"], _("%d due for a review"))
@@ -143,7 +143,7 @@ def _describe_documents(figures: FrontFigures) -> tuple[int, str, list[str]]:
     return found["all"], _choose_model_noun(Document, found["all"]), notes
 
 
-def _describe_collections(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_collections(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     found = figures.collection_counts
     return (
         found["all"],
@@ -152,12 +152,12 @@ def _describe_collections(figures: FrontFigures) -> tuple[int, str, list[str]]:
     )
 
 
-def _describe_gaps(figures: FrontFigures) -> tuple[int, str, list[str]]:
-    said = ngettext("question in %d days", "questions in %d days", figures.gap_count)
-    return figures.gap_count, said % DEFAULT_DAYS, []
+def _describe_gaps(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
+    said = ngettext("question in %d days", "questions in %d days", figures.unanswered_question_count)
+    return figures.unanswered_question_count, said % DEFAULT_DAYS, []
 
 
-def _describe_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_answers(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     found = figures.answer_counts
     notes = _format_card_remarks(
         (found["unhelpful"], _("%d not helpful")), (found["refused"], _("%d without an answer"))
@@ -165,23 +165,23 @@ def _describe_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
     return found["all"], _t("new this week"), notes
 
 
-def _describe_approved_answers(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_approved_answers(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     found = figures.approved_answer_counts
     notes = _format_card_remarks((found["flagged"], _("%d to look at")), (found["soon"], _("%d expire soon")))
     return found["all"], _t("approved"), notes
 
 
-def _describe_drafts(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_drafts(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     return figures.draft_count, _t("open"), []
 
 
-def _describe_sources(figures: FrontFigures) -> tuple[int, str, list[str]]:
+def _describe_sources(figures: FrontPageCounts) -> tuple[int, str, list[str]]:
     found = figures.source_counts
     notes = _format_card_remarks((found["failed"], _("%d failed")), (found["paused"], _("%d paused")))
     return found["all"], _choose_model_noun(Source, found["all"]), notes
 
 
-_CARDS: dict[str, Callable[[FrontFigures], tuple[int, str, list[str]]]] = {
+_CARDS: dict[str, Callable[[FrontPageCounts], tuple[int, str, list[str]]]] = {
     "retrieval.document": _describe_documents,
     "retrieval.collection": _describe_collections,
     "evaluation.gaps": _describe_gaps,

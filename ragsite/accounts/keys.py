@@ -111,29 +111,29 @@ class KeyAuthentication(BaseAuthentication):
 
         Raises: AuthenticationFailed for an invalid key or an inactive user; SignInRefused after too many wrong keys.
         """
-        caller = sign_in_limits.build_caller(request, secret, is_name=False)
+        caller = sign_in_limits.build_sign_in_caller(request, secret, is_name=False)
         allowance = sign_in_limits.load_token_allowance(caller)
         sign_in_limits.raise_if_limited(allowance.wait_seconds, "tokens")
         key = ApiKey.objects.select_related("user").filter(digest=compute_digest(secret)).first()
-        refusal = "This API key is not known." if key is None else _find_refusal(key)
+        refusal = "This API key is not known." if key is None else _find_reason_to_refuse(key)
         if key is None or refusal:
-            sign_in_limits.count_token_failure(caller)
+            sign_in_limits.record_token_failure(caller)
             raise AuthenticationFailed(refusal)
         if not allowance.is_clean:
-            sign_in_limits.count_success(caller)
+            sign_in_limits.record_sign_in_success(caller)
         _note_use(key)
         set_limits(key.user, key.limits())
         return key.user, key
 
     def load_limits(self, public_id: str) -> KeyLimits | None:
         key = ApiKey.objects.select_related("user").filter(public_id=public_id).first()
-        return None if key is None or _find_refusal(key) else key.limits()
+        return None if key is None or _find_reason_to_refuse(key) else key.limits()
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
 
-def _find_refusal(key: ApiKey) -> str:
+def _find_reason_to_refuse(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "This API key was revoked."
     if key.is_expired:

@@ -193,7 +193,7 @@ def _refuse_unreadable_requests(view: Callable[..., HttpResponseBase]) -> Callab
     """Make ``view`` respond with 400 to text that a library or PostgreSQL cannot read, such as NUL or `http://[`."""
 
     @csrf_exempt
-    def guarded(request: HttpRequest) -> HttpResponseBase:
+    def call_view_if_readable(request: HttpRequest) -> HttpResponseBase:
         try:
             if not _NUL.search(f"{request.META['QUERY_STRING']}&".encode() + request.body):
                 return view(request)
@@ -201,7 +201,7 @@ def _refuse_unreadable_requests(view: Callable[..., HttpResponseBase]) -> Callab
             logger.info("%s was refused: %s.", request.path, type(error).__name__)
         return JsonResponse({"error": "invalid_request", "error_description": "It cannot be read."}, status=400)
 
-    return guarded
+    return call_view_if_readable
 
 
 @receiver(sweeping, dispatch_uid="ragsite.delete_unused_programs")
@@ -211,7 +211,7 @@ def delete_unused_programs(**_options: Any) -> None:
     Client.objects.filter(token=None, created_at__lt=long_ago, data__dcr=True).delete()
 
 
-def list_programs(user: User) -> QuerySet[Client]:
+def list_authorized_programs(user: User) -> QuerySet[Client]:
     let_in = Client.objects.filter(token__in=Token.objects.valid().filter(user=user))
     programs: QuerySet[Client] = let_in.annotate(used_at=Max("token__created_at")).order_by("name", "pk")
     return programs

@@ -101,7 +101,7 @@ def _describe_answer(answer: Answer, *, is_withheld: bool) -> dict[str, object]:
     }
 
 
-class LastAdministrator(Exception):
+class LastAdministratorError(Exception):
     """An error: the account cannot be erased, because no other account can administer the site."""
 
     def __init__(self) -> None:
@@ -112,13 +112,13 @@ class LastAdministrator(Exception):
 def erase_person(user: User) -> None:
     """Delete the user's account and personal data, and put a pseudonym in the audit log.
 
-    Raises: LastAdministrator.
+    Raises: LastAdministratorError.
     """
     users = get_user_model()._default_manager
     # The rows of all administrators are locked. Otherwise, two of them could erase each other at the same time.
     administrators = users.filter(is_superuser=True, is_active=True).select_for_update().order_by("pk")
     if [administrator.pk for administrator in administrators] == [user.pk] or is_last_local_administrator(user):
-        raise LastAdministrator
+        raise LastAdministratorError
     user_id = user.pk
     invited = Q(accepted_by=user)
     if user.email:

@@ -39,27 +39,29 @@ class LimitedBackend(ModelBackend):
         if request is None:
             raise PermissionDenied
         username = _find_username(username)
-        caller = sign_in_limits.build_caller(request, username)
+        caller = sign_in_limits.build_sign_in_caller(request, username)
         allowance = _check_allowance(caller)
-        raise_if_limited(sign_in_limits.find_account_wait(caller, is_known=allowance.is_known), "account")
+        raise_if_limited(
+            sign_in_limits.admit_account_or_find_wait_seconds(caller, is_known=allowance.is_known), "account"
+        )
         try:
             with sign_in_limits.wait_for_hashing_slot(is_known=allowance.is_known):
                 # Other requests may have reached the limit while this one waited, so it is checked again.
                 allowance = _check_allowance(caller)
                 user = super().authenticate(request, username=username, password=password)
                 if user is None or not may_use_password(user):
-                    sign_in_limits.count_failure(caller)
+                    sign_in_limits.record_sign_in_failure(caller)
                     raise PermissionDenied
         except sign_in_limits.SignInBusy:
             if not allowance.is_known:
-                sign_in_limits.count_attempt_while_busy(caller)
+                sign_in_limits.record_attempt_while_busy(caller)
             raise
         # Only allauth's pages, which set `stages_follow`, can ask for the second factor later.
         if not getattr(request, "stages_follow", False) and not is_password_enough(user):
             sentence = _("This account needs more than a password: sign in at the site's own page.")
             raise AuthenticationFailed(sentence) if isinstance(request, Request) else ValidationError(sentence)
         if not allowance.is_clean:
-            sign_in_limits.count_success(caller)
+            sign_in_limits.record_sign_in_success(caller)
         if isinstance(request, Request):
             # HTTP Basic starts no session, so Django sends no signal that could record the sign-in.
             record_event("sign_in.basic", user)
@@ -94,9 +96,9 @@ def list_connected_programs(user: User) -> Any:
     """Return the programs that the user connected; none if MCP_SIGN_IN is off."""
     if not settings.MCP_SIGN_IN:
         return ()
-    from ragsite.accounts.mcp_sign_in import list_programs
+    from ragsite.accounts.mcp_sign_in import list_authorized_programs
 
-    return list_programs(user)
+    return list_authorized_programs(user)
 
 
 def is_password_enough(user: AbstractBaseUser) -> bool:

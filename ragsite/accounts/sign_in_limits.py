@@ -71,7 +71,7 @@ class Caller:
     address: str
     secret: str
 
-    def key(self, kind: Kind) -> str:
+    def build_counter_key(self, kind: Kind) -> str:
         secret = "" if kind in (Kind.ADDRESS, Kind.TOKENS, Kind.BUSY) else self.secret
         address = "" if kind is Kind.ACCOUNT else self.address
         return salted_hmac(f"ragsite.sign_in.{kind}", f"{secret}\0{address}", algorithm="sha256").hexdigest()
@@ -90,13 +90,13 @@ class Allowance:
     is_clean: bool
 
 
-def build_caller(request: Any, secret: str, *, is_name: bool = True) -> Caller:
+def build_sign_in_caller(request: Any, secret: str, *, is_name: bool = True) -> Caller:
     return Caller(find_address(request), secret.casefold() if is_name else secret)
 
 
 def load_password_allowance(caller: Caller) -> Allowance:
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ADDRESS: ADDRESS_FAILURES, Kind.BUSY: BUSY_TRIES}
-    return _load_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
+    return _load_sign_in_allowance(caller, limits, exempt_when_known={Kind.ADDRESS, Kind.BUSY})
 
 
 def load_token_allowance(caller: Caller) -> Allowance:
@@ -104,23 +104,23 @@ def load_token_allowance(caller: Caller) -> Allowance:
 
     A caller whose token was accepted before at the same IP address, within KNOWN_FOR, may always try.
     """
-    return _load_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
+    return _load_sign_in_allowance(caller, {Kind.TOKENS: TOKEN_FAILURES}, exempt_when_known={Kind.TOKENS})
 
 
-def find_code_wait(caller: Caller) -> int:
+def find_second_factor_wait_seconds(caller: Caller) -> int:
     """Return the seconds until the caller may try a second factor again; 0 if at once."""
     limits = {Kind.PAIR: settings.SIGN_IN_FAILURES, Kind.ACCOUNT: ACCOUNT_FAILURES}
-    return _load_allowance(caller, limits, exempt_when_known=set()).wait_seconds
+    return _load_sign_in_allowance(caller, limits, exempt_when_known=set()).wait_seconds
 
 
-def find_account_wait(caller: Caller, *, is_known: bool) -> int:
+def admit_account_or_find_wait_seconds(caller: Caller, *, is_known: bool) -> int:
     """Return the seconds until the account may sign in; 0 if it may now.
 
     The account never waits at a network address where it signed in before (``is_known``).
     """
     now = timezone.now()
     account = SignInCount.objects.filter(
-        key=caller.key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
+        key=caller.build_counter_key(Kind.ACCOUNT), failures__gte=ACCOUNT_FAILURES, since__gt=now - WINDOW
     )
     if is_known or not account.exists():
         return 0
@@ -128,32 +128,32 @@ def find_account_wait(caller: Caller, *, is_known: bool) -> int:
     return 0 if account.filter(may_pass).update(admitted_at=now) else _round_up_seconds(ACCOUNT_PAUSE)
 
 
-def count_failure(caller: Caller) -> None:
+def record_sign_in_failure(caller: Caller) -> None:
     for kind, limit in (
         (Kind.PAIR, settings.SIGN_IN_FAILURES),
         (Kind.ADDRESS, ADDRESS_FAILURES),
         (Kind.ACCOUNT, ACCOUNT_FAILURES),
     ):
-        _count(caller, kind, limit)
+        _increment_failures(caller, kind, limit)
 
 
-def count_attempt_while_busy(caller: Caller) -> None:
-    _count(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
-    _count(caller, Kind.BUSY, BUSY_TRIES)
+def record_attempt_while_busy(caller: Caller) -> None:
+    _increment_failures(caller, Kind.PAIR, settings.SIGN_IN_FAILURES)
+    _increment_failures(caller, Kind.BUSY, BUSY_TRIES)
 
 
-def count_token_failure(caller: Caller) -> None:
-    _count(caller, Kind.TOKENS, TOKEN_FAILURES)
+def record_token_failure(caller: Caller) -> None:
+    _increment_failures(caller, Kind.TOKENS, TOKEN_FAILURES)
 
 
-def count_success(caller: Caller) -> None:
-    forget_failures(caller)
-    known = SignInCount(key=caller.key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
+def record_sign_in_success(caller: Caller) -> None:
+    delete_failure_count(caller)
+    known = SignInCount(key=caller.build_counter_key(Kind.KNOWN), kind=Kind.KNOWN, since=timezone.now())
     SignInCount.objects.bulk_create([known], update_conflicts=True, unique_fields=["key"], update_fields=["since"])
 
 
-def forget_failures(caller: Caller) -> None:
-    SignInCount.objects.filter(key=caller.key(Kind.PAIR)).delete()
+def delete_failure_count(caller: Caller) -> None:
+    SignInCount.objects.filter(key=caller.build_counter_key(Kind.PAIR)).delete()
 
 
 def delete_expired_counts() -> int:
@@ -162,9 +162,9 @@ def delete_expired_counts() -> int:
     return SignInCount.objects.filter(old).delete()[0]
 
 
-def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Allowance:
+def _load_sign_in_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_known: set[Kind]) -> Allowance:
     now = timezone.now()
-    kinds = {caller.key(kind): kind for kind in (*limits, Kind.KNOWN)}
+    kinds = {caller.build_counter_key(kind): kind for kind in (*limits, Kind.KNOWN)}
     counted = {kinds[row.key]: row for row in SignInCount.objects.filter(key__in=kinds)}
     known = counted.get(Kind.KNOWN)
     is_known = known is not None and known.since > now - KNOWN_FOR
@@ -180,10 +180,10 @@ def _load_allowance(caller: Caller, limits: dict[Kind, int], *, exempt_when_know
     return Allowance(max(waits, default=0), is_known, is_clean)
 
 
-def _count(caller: Caller, kind: Kind, limit: int) -> None:
+def _increment_failures(caller: Caller, kind: Kind, limit: int) -> None:
     now = timezone.now()
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [caller.key(kind), kind.value, now, now - WINDOW, now - WINDOW])
+        cursor.execute(_COUNT, [caller.build_counter_key(kind), kind.value, now, now - WINDOW, now - WINDOW])
         failures = cursor.fetchone()[0]
     if failures == limit:
         logger.warning("Signing in failed %d times from %s; limited by %s.", failures, caller.address, kind.value)

@@ -30,7 +30,7 @@ from core.users import get_account, is_staff_with
 from ragsite.accounts import invitations
 from ragsite.accounts.adapters import AccountAdapter
 from ragsite.accounts.keys import issue_key
-from ragsite.accounts.people import LastAdministrator, erase_person, export_person
+from ragsite.accounts.people import LastAdministratorError, erase_person, export_person
 from ragsite.accounts.sign_in import has_second_factor, list_connected_programs, may_use_password
 from ragsite.models import ApiKey
 from ragsite.models.api_key import SCOPE_LABELS
@@ -217,7 +217,7 @@ def manage_own_data(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             erase_person(get_user_model()._default_manager.get(username=request.user.get_username()))
-        except LastAdministrator as error:
+        except LastAdministratorError as error:
             form.add_error(None, str(error))
         else:
             request.session.flush()

@@ -62,18 +62,18 @@ def build_reader_list(viewer: AnyUser, subject: Collection | Document | Answer) 
     collection = subject.collection if isinstance(subject, Document) else subject
     found = list_document_readers(subject) if isinstance(subject, Document) else list_collection_readers(collection)
     knows_grants = _manages(viewer, collection)
-    wide = [_describe(each) for each in found if each.kind not in (ReaderKind.GROUP, ReaderKind.ACCOUNT)]
+    wide = [_build_reader_row(each) for each in found if each.kind not in (ReaderKind.GROUP, ReaderKind.ACCOUNT)]
     groups = [each for each in found if each.kind is ReaderKind.GROUP]
     accounts = [each for each in found if each.kind is ReaderKind.ACCOUNT]
     named: list[ReaderRow] = []
     hidden: list[ReaderRow] = []
     if knows_grants or viewer.has_perm("auth.view_group"):
-        named += map(_describe, groups)
+        named += map(_build_reader_row, groups)
     else:
-        named += [_describe(each) for each in groups if not each.is_granted]
+        named += [_build_reader_row(each) for each in groups if not each.is_granted]
         hidden += _build_rows(_("Members of groups"), [each for each in groups if each.is_granted])
     if knows_grants or may_list_accounts(viewer):
-        named += map(_describe, accounts)
+        named += map(_build_reader_row, accounts)
     else:
         hidden += _build_rows(_("Single accounts"), accounts)
     remark = ""
@@ -91,7 +91,7 @@ def _manages(viewer: AnyUser, collection: Collection) -> bool:
     return managed.granted_to(viewer, "manager").exists()
 
 
-def _describe(readers: PermittedReaders) -> ReaderRow:
+def _build_reader_row(readers: PermittedReaders) -> ReaderRow:
     if readers.kind is ReaderKind.VISITORS:
         return ReaderRow(_("Visitors without an account"), readers.rule)
     if readers.kind is ReaderKind.ACCOUNT:

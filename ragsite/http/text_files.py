@@ -16,7 +16,7 @@ DOCUMENTS_LISTED = 100
 def llms_txt(request: HttpRequest) -> HttpResponse:
     """Return an index of the public documents for language models (llms.txt)."""
 
-    def address(name: str, *arguments: object) -> str:
+    def build_address(name: str, *arguments: object) -> str:
         return request.build_absolute_uri(reverse(name, args=arguments))
 
     visitor = AnonymousUser()
@@ -30,9 +30,9 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
         "",
         "## Programs",
         "",
-        f"- [MCP]({address('mcp')}): tools `search`, `fetch` and `ask`, over streamable HTTP",
-        f"- [HTTP API]({address('api_docs')}): POST a question to {address('chat_api:ask')}",
-        f"- [OpenAPI schema]({address('schema')})",
+        f"- [MCP]({build_address('mcp')}): tools `search`, `fetch` and `ask`, over streamable HTTP",
+        f"- [HTTP API]({build_address('api_docs')}): POST a question to {build_address('chat_api:ask')}",
+        f"- [OpenAPI schema]({build_address('schema')})",
     ]
     for collection in collections.in_service().order_by("name"):
         readable = Document.objects.readable_by(visitor).filter(collection=collection, status=Document.Status.READY)
@@ -41,7 +41,7 @@ def llms_txt(request: HttpRequest) -> HttpResponse:
             lines += [_join_lines(collection.description), ""]
         for document in readable.order_by("sort_key", "pk")[:DOCUMENTS_LISTED]:
             title = _join_lines(document.title or document.source).replace("[", "(").replace("]", ")")
-            lines.append(f"- [{title}]({address('retrieval:document', document.pk)})")
+            lines.append(f"- [{title}]({build_address('retrieval:document', document.pk)})")
         if (more := readable.count() - DOCUMENTS_LISTED) > 0:
             lines += ["", f"{more} more documents: search the collection `{collection.slug}`."]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")

@@ -8,10 +8,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
-from core.jobs import Leased, build_due_condition
+from core.jobs import LeasedModel, build_retry_due_condition
 
 
-class SlackQuestion(Leased):
+class SlackQuestion(LeasedModel):
     """A question from Slack, and the answer to it.
 
     - ``message``: channel and time of the message, unique because Slack may send it twice.
@@ -54,11 +54,11 @@ class SlackQuestion(Leased):
         return self.message
 
     @classmethod
-    def waiting(cls) -> QuerySet[SlackQuestion]:
-        is_free = Q(lease=None) | cls.build_silent_condition()
-        return cls.objects.filter(build_due_condition(), is_free, status=cls.Status.WAITING).order_by("pk")
+    def select_waiting_questions(cls) -> QuerySet[SlackQuestion]:
+        is_free = Q(lease=None) | cls.build_stale_lease_condition()
+        return cls.objects.filter(build_retry_due_condition(), is_free, status=cls.Status.WAITING).order_by("pk")
 
     @classmethod
-    def forget_old(cls) -> None:
+    def delete_old_questions(cls) -> None:
         old = cls.objects.filter(answer=None, created_at__lt=Now() - cls.KEPT_FOR)
         old.exclude(status=cls.Status.WAITING).delete()

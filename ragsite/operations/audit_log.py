@@ -48,7 +48,7 @@ def record_action(action: str, subject: Model | None = None, **details: object) 
     )
 
 
-class OriginFields(TypedDict):
+class ActionOriginFields(TypedDict):
     actor: NotRequired[AuditPerson | None]
     key: NotRequired[str]
     via: AuditEntry.Channel
@@ -81,7 +81,7 @@ class EntryPayload(TypedDict):
     details: dict[str, object]
 
 
-def _describe_action_origin() -> OriginFields:
+def _describe_action_origin() -> ActionOriginFields:
     context = logs.get_log_context()
     request = context.request
     if request is None:
@@ -159,7 +159,7 @@ def _sign_in_failed(credentials: Mapping[str, object], **_: Any) -> None:
 
 
 @receiver(happened, dispatch_uid="audit.happened")
-def _record_unless_recent(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
+def _record_action_unless_recent(action: str, subject: Model | None, details: Mapping[str, object], **_: Any) -> None:
     if action not in AGAIN_AFTER or not _has_happened_lately(action, subject):
         record_action(action, subject, **details)
 

@@ -95,15 +95,15 @@ def _audit_model(watched: AuditedModel) -> None:
     model, values = apps.get_model(watched.model), watched.values.split()
     fields = [*values, *watched.names.split()]
 
-    def remember(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
+    def remember_stored_values(instance: Any, update_fields: Iterable[str] | None, **_: Any) -> None:
         names = fields
         if update_fields is not None:
             names = [name for name in names if {name, name.removesuffix("_id")} & set(update_fields)]
         rows = model._default_manager.filter(pk=instance.pk).values(*names) if names else model._default_manager.none()
         instance._audited_before = (instance.pk is not None and rows.first()) or {}
 
-    def saved(instance: Any, created: bool, **_: Any) -> None:
-        if _is_exempt(instance):
+    def record_save(instance: Any, created: bool, **_: Any) -> None:
+        if _is_in_draft(instance):
             return
         if created:
             record_action(f"{watched.called}.added", instance, **{name: getattr(instance, name) for name in values})
@@ -117,11 +117,15 @@ def _audit_model(watched: AuditedModel) -> None:
             told = {name: both for name, both in changed.items() if name in values}
             record_action(f"{watched.called}.changed", instance, changed=sorted(changed), **told)
 
-    def deleted(instance: Any, **_: Any) -> None:
-        if not _is_exempt(instance):
+    def record_deletion(instance: Any, **_: Any) -> None:
+        if not _is_in_draft(instance):
             record_action(f"{watched.called}.deleted", instance)
 
-    for signal, receiver in ((pre_save, remember), (post_save, saved), (post_delete, deleted)):
+    for signal, receiver in (
+        (pre_save, remember_stored_values),
+        (post_save, record_save),
+        (post_delete, record_deletion),
+    ):
         signal.connect(receiver, sender=model, weak=False, dispatch_uid=f"audit.{watched.model}.{receiver.__name__}")
     for relation in watched.relations.split():
         m2m_changed.connect(
@@ -167,5 +171,5 @@ def _get_name(related: Model) -> str:
     return str(related)
 
 
-def _is_exempt(instance: Model) -> bool:
+def _is_in_draft(instance: Model) -> bool:
     return isinstance(instance, Document) and hasattr(instance.collection, "draft")

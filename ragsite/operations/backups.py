@@ -81,7 +81,7 @@ def _create_work_folders(*folders: Path) -> Iterator[list[Path]]:
         yield [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=folder))) for folder in folders]
 
 
-def remove_leftovers() -> None:
+def remove_unfinished_backup_folders() -> None:
     with contextlib.suppress(BackupError), _create_work_folders():
         pass
 
@@ -91,7 +91,7 @@ def make_backup(file: Path) -> Manifest:
 
     The site may keep running. Files in object storage are not included. Raises: BackupError.
     """
-    _refuse_citus()
+    _raise_if_citus()
     if file.exists():
         raise BackupError(f"{file} is there already: choose another name.")
     try:
@@ -112,7 +112,7 @@ def make_backup(file: Path) -> Manifest:
     return manifest
 
 
-def _copy_files_and_dump_database(held: Path) -> Manifest:
+def _copy_files_and_dump_database(folder: Path) -> Manifest:
     snapshot = connection.copy()
     with contextlib.closing(snapshot), snapshot.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -123,22 +123,22 @@ def _copy_files_and_dump_database(held: Path) -> Manifest:
             snapshot_id, documents = cursor.fetchone()
             media = Path(settings.MEDIA_ROOT)
             if is_storage_a_folder() and media.exists():
-                shutil.copytree(media, held / MEDIA, copy_function=_link)
-        dumping, environment = _make_database_command("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
+                shutil.copytree(media, folder / MEDIA, copy_function=_link)
+        dumping, environment = _build_postgres_command("pg_dump", "--format=custom", f"--snapshot={snapshot_id}")
         dumped = subprocess.run(
-            [*dumping, f"--file={held / DUMP}"], env=environment, capture_output=True, text=True, check=False
+            [*dumping, f"--file={folder / DUMP}"], env=environment, capture_output=True, text=True, check=False
         )
     if dumped.returncode:
         raise BackupError(f"pg_dump failed: {dumped.stderr.strip()}")
     with contextlib.suppress(FileNotFoundError):
-        shutil.copy2(Path(settings.DATA_DIR) / SECRET_KEY, held)
+        shutil.copy2(Path(settings.DATA_DIR) / SECRET_KEY, folder)
     manifest = Manifest(
         made_at=timezone.now().isoformat(),
         migrations=sorted(".".join(applied) for applied in MigrationRecorder(connection).applied_migrations()),
         documents=documents,
-        files=sum(path.is_file() for path in (held / MEDIA).rglob("*")),
+        files=sum(path.is_file() for path in (folder / MEDIA).rglob("*")),
     )
-    (held / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2))
+    (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2))
     return manifest
 
 
@@ -149,7 +149,7 @@ def _link(original: str, kept: str) -> None:
         shutil.copy2(original, kept)
 
 
-def _refuse_citus() -> None:
+def _raise_if_citus() -> None:
     if has_citus():
         raise BackupError("This database is one of a Citus cluster, which has backups of its own: docs/citus.md.")
 
@@ -162,10 +162,10 @@ def _find_program(name: str) -> str:
         raise BackupError(f"{name} is not installed: install PostgreSQL's client programs.") from error
 
 
-def _make_database_command(name: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+def _build_postgres_command(program: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
     options = {key: value for key, value in connection.settings_dict["OPTIONS"].items() if key != "pool"}
     psql, variables = DatabaseClient.settings_to_cmd_args_env({**connection.settings_dict, "OPTIONS": options}, [])
-    command = [_find_program(name), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
+    command = [_find_program(program), *psql[1:-1], "--no-password", "--dbname", psql[-1], *arguments]
     return command, os.environ | (variables or {})
 
 
@@ -175,12 +175,12 @@ def restore_backup(file: Path, *, replace: bool = False) -> Manifest:
     Existing data are replaced only if ``replace``. After an interruption, the site does not start until a restore has
     finished. Raises: BackupError.
     """
-    _refuse_citus()
+    _raise_if_citus()
     try:
         with tarfile.open(file) as archive, _create_work_folders(Path(settings.DATA_DIR)) as (unpacked,):
             archive.extractall(unpacked, filter="data")
             manifest = _read_manifest(unpacked / MANIFEST)
-            _check_restore_target(replace=replace)
+            _raise_if_restore_not_allowed(replace=replace)
             _restore_database(unpacked / DUMP)
             _replace_files(unpacked)
     except (tarfile.TarError, EOFError, FileNotFoundError) as error:
@@ -204,7 +204,7 @@ def describe_interrupted_restore() -> str:
     )
 
 
-def find_migration_problem(applied: Iterable[tuple[str, str]], what: str = "database") -> str:
+def find_migration_problem(applied: Iterable[tuple[str, str]], subject: str = "database") -> str:
     """Return what to do if this version cannot migrate a database with the ``applied`` migrations; "" if it can."""
     own = {key: migration for key, migration in MigrationLoader(None).disk_migrations.items() if key[0] in _OWN_APPS}
     done = {key for key in applied if key[0] in _OWN_APPS}
@@ -213,12 +213,12 @@ def find_migration_problem(applied: Iterable[tuple[str, str]], what: str = "data
     is_half_squashed = any(own[key].replaces for key in missing if key[0] in {app for app, _ in done})
     if is_half_squashed or (unknown and missing):
         return (
-            f"This {what} is of a state before 0.1.0, which this version cannot migrate: go on with the code that made "
-            "it, or start with an empty DATA_DIR or database and add the documents again."
+            f"This {subject} is of a state before 0.1.0, which this version cannot migrate: go on with the code that "
+            "made it, or start with an empty DATA_DIR or database and add the documents again."
         )
     if unknown:
         return (
-            f"This {what} is of a newer version, whose {'.'.join(unknown[0])} this one does not know: "
+            f"This {subject} is of a newer version, whose {'.'.join(unknown[0])} this one does not know: "
             "install that version, or restore a backup that this one made."
         )
     return ""
@@ -234,7 +234,7 @@ def _read_manifest(file: Path) -> Manifest:
     return manifest
 
 
-def _check_restore_target(*, replace: bool) -> None:
+def _raise_if_restore_not_allowed(*, replace: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity "
@@ -251,7 +251,7 @@ def _restore_database(dump: Path) -> None:
     """Replace the database in one transaction, which psql rolls back if this process ends too early."""
     connection.close()
     reading = [_find_program("pg_restore"), "--file=-", "--no-owner", "--no-privileges", "--no-comments", str(dump)]
-    writing, environment = _make_database_command(
+    writing, environment = _build_postgres_command(
         "psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"
     )
     with tempfile.TemporaryFile() as errors:

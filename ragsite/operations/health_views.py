@@ -20,8 +20,8 @@ from rest_framework.request import Request
 
 from core import disk
 from core.key_limits import get_limits
-from core.metrics import latest_gauge
-from core.readiness import CheckGroup, Finding, Health, collect_findings, list_check_groups
+from core.metrics import build_latest_value_gauge
+from core.readiness import CheckGroup, CheckResult, Health, collect_check_results, list_check_groups
 from evaluation.models import Judgement
 from ragsite.models import SlackQuestion
 from ragsite.operations import shared_metrics
@@ -32,26 +32,38 @@ from retrieval.index.distribution import list_nodes
 from retrieval.models import Document
 from retrieval.sources.states import count_sources_by_state
 
-DOCUMENTS = latest_gauge("ragsite_documents", "Documents, by status.", ["status"])
-LEFT_OUT = latest_gauge(
+DOCUMENTS = build_latest_value_gauge("ragsite_documents", "Documents, by status.", ["status"])
+LEFT_OUT = build_latest_value_gauge(
     "ragsite_documents_not_wholly_read", "Documents of whose file something was not read, by kind.", ["kind"]
 )
-INCONSISTENCIES = latest_gauge(
+INCONSISTENCIES = build_latest_value_gauge(
     "ragsite_index_inconsistencies", "What the last index check found and is not repaired, by kind.", ["kind"]
 )
-JUDGEMENTS = latest_gauge("ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"])
-SOURCES = latest_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
-DISK_FREE = latest_gauge("ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"])
-NODE_UP = latest_gauge("ragsite_database_node_up", "Whether a node of a distributed database answers.", ["node"])
-DATABASE_UP = latest_gauge("ragsite_database_up", "Whether the database answered when it was asked for these figures.")
-RESTARTS = latest_gauge(
+JUDGEMENTS = build_latest_value_gauge(
+    "ragsite_judgements", "Judgements of answers, by judge and status.", ["judge", "status"]
+)
+SOURCES = build_latest_value_gauge("ragsite_sources", "Sources of documents, by state.", ["state"])
+DISK_FREE = build_latest_value_gauge(
+    "ragsite_disk_free_bytes", "Room that is left on each disk that the site writes to.", ["path"]
+)
+NODE_UP = build_latest_value_gauge(
+    "ragsite_database_node_up", "Whether a node of a distributed database answers.", ["node"]
+)
+DATABASE_UP = build_latest_value_gauge(
+    "ragsite_database_up", "Whether the database answered when it was asked for these figures."
+)
+RESTARTS = build_latest_value_gauge(
     "ragsite_process_restarts", "How often a process was started again, and why.", ["process", "reason"]
 )
-QUEUE_LENGTH = latest_gauge("ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"])
-QUEUE_AGE = latest_gauge(
+QUEUE_LENGTH = build_latest_value_gauge(
+    "ragsite_queue_length", "What waits and could be begun now, by queue.", ["queue"]
+)
+QUEUE_AGE = build_latest_value_gauge(
     "ragsite_queue_age_seconds", "How long the oldest of what waits has waited, by queue.", ["queue"]
 )
-SLACK_QUESTIONS = latest_gauge("ragsite_slack_questions", "Questions from Slack that are kept, by status.", ["status"])
+SLACK_QUESTIONS = build_latest_value_gauge(
+    "ragsite_slack_questions", "Questions from Slack that are kept, by status.", ["status"]
+)
 
 
 @never_cache
@@ -64,7 +76,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    findings = collect_findings(list_check_groups())
+    findings = collect_check_results(list_check_groups())
     ready = all(finding.state is not Health.FAILED for finding in findings.values())
     degraded = [name for name, finding in findings.items() if finding.state is not Health.OK]
     body: dict[str, object] = {
@@ -86,7 +98,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
             raise PermissionDenied("Metrics are for this machine, staff, and their keys with the scope `admin`.")
     except APIException as error:  # The caller has no permission, or an unknown key.
         return HttpResponse(f"{error.detail}\n", status=error.status_code, content_type="text/plain")
-    DATABASE_UP.set(collect_findings([_FIGURES])["figures"].state is Health.OK)
+    DATABASE_UP.set(collect_check_results([_FIGURES])["figures"].state is Health.OK)
     for process, number in read_restarts(settings.DATA_DIR).items():
         RESTARTS.labels(process=process, reason="died").set(number)
     for room in disk.list_free_space():
@@ -98,7 +110,7 @@ _FIGURES = CheckGroup(in_database=True)
 
 
 @_FIGURES.check("figures")
-def _update_database_metrics() -> Finding:
+def _update_database_metrics() -> CheckResult:
     """Update the metrics that are counted in the database."""
     for status, number in count_documents_by_status().items():
         DOCUMENTS.labels(status=status).set(number)
@@ -121,7 +133,7 @@ def _update_database_metrics() -> Finding:
     for waiting in count_queued_work():
         QUEUE_LENGTH.labels(queue=waiting.name).set(waiting.length)
         QUEUE_AGE.labels(queue=waiting.name).set(waiting.oldest_seconds)
-    return Finding()
+    return CheckResult()
 
 
 def _may_see_metrics(request: HttpRequest) -> bool:

@@ -149,7 +149,7 @@ LONGEST_CHARACTERS = 1000
 _OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class RefusalFilter(logging.Filter):
+class ClientErrorTracebackFilter(logging.Filter):
     """A log filter that removes the tracebacks of responses below 500, such as 403."""
 
     def filter(self, record: logging.LogRecord) -> bool:

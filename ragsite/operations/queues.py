@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Answer
 from core.job_queue import count_queued
-from core.jobs import Job, build_due_condition
-from core.readiness import DATABASE, Finding, Health
+from core.jobs import Job, build_retry_due_condition
+from core.readiness import DATABASE, CheckResult, Health
 from evaluation.models import EvaluationRun, Judgement
 from retrieval.models import Document, Draft, SourceRun, WebhookDelivery
 
@@ -77,48 +77,52 @@ def count_queued_work() -> list[Queue]:
 
 
 def _count_answers() -> QuerySet[Any, Any]:
-    return _count("answers", Answer.objects.filter(status=Answer.Status.PENDING), F("created_at"))
+    return _count_waiting_rows("answers", Answer.objects.filter(status=Answer.Status.PENDING), F("created_at"))
 
 
 def _count_jobs(name: str, model: type[Job]) -> QuerySet[Any, Any]:
     if model is not Document:
-        return _count(name, model.startable(), Coalesce("retry_at", "enqueued_at", "created_at"))
+        return _count_waiting_rows(
+            name, model.select_startable_jobs(), Coalesce("retry_at", "enqueued_at", "created_at")
+        )
     # The scheduler changes the `retry_at` of a document that was never tried. So the waiting time of such a document is
     # measured from its last update.
-    rows = Document.objects.filter(Q(attempts=0) | build_due_condition(), status=Document.Status.PENDING)
-    return _count(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
+    rows = Document.objects.filter(Q(attempts=0) | build_retry_due_condition(), status=Document.Status.PENDING)
+    return _count_waiting_rows(name, rows, Case(When(attempts=0, then="updated_at"), default="retry_at"))
 
 
-def _count(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
+def _count_waiting_rows(name: str, rows: QuerySet[Any], since: Combinable) -> QuerySet[Any, Any]:
     named = rows.order_by().annotate(queue=Value(name)).values("queue")
     counted: QuerySet[Any, Any] = named.annotate(length=Count("pk"), since=Min(since))
     return counted.values_list("queue", "length", "since")
 
 
-def _is_served(queue: str) -> bool:
+def _has_live_worker(queue: str) -> bool:
     alive = Q(heartbeat_at__gte=Now() - Job.SILENT_AFTER)
     return queue not in _JOBS or any(model._default_manager.filter(alive).exists() for model in _JOBS[queue])
 
 
 @DATABASE.check("worker")
-def check_worker() -> Finding:
+def check_worker() -> CheckResult:
     counts = count_documents_by_status()
     limit = WAITS_FOR_NOBODY_AFTER.total_seconds()
-    idle = [line.name for line in count_queued_work() if line.oldest_seconds > limit and not _is_served(line.name)]
+    idle = [
+        line.name for line in count_queued_work() if line.oldest_seconds > limit and not _has_live_worker(line.name)
+    ]
     if idle:
         detail = f"Nobody takes what waits in the queues: {', '.join(idle)}; start a worker for them."
-        return Finding(Health.DEGRADED, detail, counts)
+        return CheckResult(Health.DEGRADED, detail, counts)
     busy = Document.objects.filter(status=Document.Status.PROCESSING, heartbeat_at__gte=Now() - Document.SILENT_AFTER)
     if stuck := busy.filter(updated_at__lt=Now() - STUCK_AFTER).count():
         minutes = STUCK_AFTER.total_seconds() / 60
-        return Finding(
+        return CheckResult(
             Health.DEGRADED, f"Documents being read without progress for {minutes:g} minutes: {stuck}.", counts
         )
-    return Finding(counts=counts)
+    return CheckResult(counts=counts)
 
 
 @DATABASE.check("queue")
-def check_queue() -> Finding:
+def check_queue() -> CheckResult:
     lines = count_queued_work()
     counts = {line.name: {"length": line.length, "oldest_seconds": round(line.oldest_seconds, 1)} for line in lines}
     late = "; ".join(
@@ -126,7 +130,11 @@ def check_queue() -> Finding:
         for line in lines
         if line.is_late
     )
-    return Finding(Health.DEGRADED, f"Work waits for too long: {late}.", counts) if late else Finding(counts=counts)
+    return (
+        CheckResult(Health.DEGRADED, f"Work waits for too long: {late}.", counts)
+        if late
+        else CheckResult(counts=counts)
+    )
 
 
 def count_documents_by_status() -> dict[str, int]:

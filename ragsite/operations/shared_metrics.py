@@ -25,13 +25,13 @@ _folder: Path | None = None
 _lock: IO[bytes]
 
 
-def share_metrics_between_processes(beside: Path) -> None:
+def share_metrics_between_processes(fallback_folder: Path) -> None:
     """Let this process and its forks count metrics in shared files, from zero.
 
-    The files are in the folder ``beside`` if MEMORY is None.
+    The files are in a folder below ``fallback_folder`` if MEMORY is None.
     """
     global _folder, _lock
-    parent = MEMORY or beside
+    parent = MEMORY or fallback_folder
     for left in parent.glob(f"{_PREFIX}{os.getuid()}-*"):
         with contextlib.suppress(OSError), (left / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -101,6 +101,6 @@ def start_telemetry(**_: Any) -> None:
 
 @worker_shutdown.connect
 @worker_process_shutdown.connect
-def _stop(**_: Any) -> None:
+def _shut_down_spans(**_: Any) -> None:
     if _spans is not None:
         _spans.shut_down()

@@ -214,7 +214,7 @@ class EmbeddedPostgres:
             self.log.touch()
             shutil.chown(self.log, user, user)
             for path in (self.cluster, self.socket_dir, self.log, find_binaries()):
-                _let_others_traverse(path.parent)
+                _let_other_users_traverse(path.parent)
 
     def _initdb(self, user: str | None) -> None:
         # The data are created in another folder and then renamed, so that a killed start leaves no incomplete folder.
@@ -331,7 +331,7 @@ def find_binaries() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
-def _let_others_traverse(directory: Path) -> None:
+def _let_other_users_traverse(directory: Path) -> None:
     for folder in (directory, *directory.parents):
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:

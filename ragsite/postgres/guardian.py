@@ -29,7 +29,7 @@ def stop_server_when_unused(data_dir: str, checkout: str) -> None:
     """
     guardian = os.open(os.path.join(data_dir, GUARDIAN_FILE), os.O_RDWR)
     users = os.open(os.path.join(data_dir, USERS_FILE), os.O_RDWR)
-    if not _lock(guardian):
+    if not _try_lock_file(guardian):
         return
     if os.fork():
         os._exit(0)
@@ -40,12 +40,12 @@ def stop_server_when_unused(data_dir: str, checkout: str) -> None:
         # A process that registers after this unlock starts a new guardian. If one registered earlier, it has locked
         # `users`, and this guardian continues.
         fcntl.flock(guardian, fcntl.LOCK_UN)
-        if _lock(users) or not _lock(guardian):
+        if _try_lock_file(users) or not _try_lock_file(guardian):
             return
         time.sleep(PAUSE_SECONDS)
 
 
-def _lock(file: int) -> bool:
+def _try_lock_file(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

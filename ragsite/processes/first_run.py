@@ -63,7 +63,7 @@ def prepare_site() -> tuple[str, str] | None:
     if not users.filter(is_superuser=True).exists():
         credentials = "admin", secrets.token_urlsafe(9)
         users.create_superuser("admin", password=credentials[1])
-    load_demo(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
+    load_demo_documents(settings.BASE_DIR / "demo", settings.DATA_DIR / "demo-loaded", output)
     return credentials
 
 
@@ -80,7 +80,7 @@ def _prepare_model(say: Callable[[str], None]) -> None:
             say(f"The reranker {profile.reranker} cannot be used, the fused order will stand: {error}")
 
 
-def load_demo(folder: Path, marker: Path, output: OutputWrapper) -> IngestionCounts | None:
+def load_demo_documents(folder: Path, marker: Path, output: OutputWrapper) -> IngestionCounts | None:
     """Read the demo documents; return None if they were read before.
 
     The file ``marker`` is created at the end, so an interrupted first run is continued.

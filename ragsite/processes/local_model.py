@@ -84,11 +84,11 @@ def main() -> None:
     # The model reads the common beginning of all prompts now, to answer the first question faster.
     prompt = compose_prompt("?", (), today=date.today(), budget_tokens=settings.OPENAI_CONTEXT_TOKENS)
     server.handle_chat_completions({"messages": list(prompt.messages), "max_tokens": 1})
-    _start_trial()
+    _test_function_calls()
     signal.pause()
 
 
-def _start_trial() -> None:
+def _test_function_calls() -> None:
     """Test whether the model can call functions, so that no reader has to wait for the result."""
     django.setup()
     # Django's models are loaded only now, so the import is here.

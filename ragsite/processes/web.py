@@ -105,7 +105,7 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
             self.transport.abort()
 
 
-class Listener(socket.socket):
+class ThrottledListener(socket.socket):
     """A listening socket whose process accepts one connection at a time, with a delay if it is busy.
 
     By default, asyncio accepts all waiting connections in the process that wakes up first.
@@ -132,11 +132,11 @@ class Listener(socket.socket):
         return taken
 
 
-class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
+class SiteWorker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
     def init_process(self) -> None:
         self.of_address: Counter[str] = Counter()
         for each in self.sockets:
-            each.sock = Listener(fileno=each.sock.detach())
+            each.sock = ThrottledListener(fileno=each.sock.detach())
             each.sock.setblocking(False)
             each.sock.worker = self
         super().init_process()
@@ -148,7 +148,7 @@ gasgi.ASGIProtocol = Connection
 _host = os.environ.get("HOST") or "127.0.0.1"
 bind = f"{f'[{_host}]' if ':' in _host else _host}:{os.environ.get('PORT') or 8000}"
 wsgi_app = "ragsite.asgi:application"
-worker_class = Worker
+worker_class = SiteWorker
 # More processes than answers would leave some idle.
 workers = min(settings.WEB_CONCURRENCY, settings.ANSWERS_AT_ONCE)
 preload_app = True
@@ -177,9 +177,9 @@ def on_starting(server: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     shared_metrics.share_metrics_between_processes(settings.DATA_DIR)
     preload_modules()
-    from ragsite.operations.backups import remove_leftovers
+    from ragsite.operations.backups import remove_unfinished_backup_folders
 
-    remove_leftovers()
+    remove_unfinished_backup_folders()
     load_model()
     # A stream that waits for a model has no database connection, so a few are enough.
     size = max(LEAST_CONNECTIONS, CONNECTIONS // (workers + 1))

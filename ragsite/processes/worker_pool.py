@@ -39,16 +39,16 @@ def _begin_threads(instance: Any, **_: Any) -> None:
 
 
 @worker_process_init.connect
-def _end_with_the_worker(**_: Any) -> None:
+def _start_watching_worker(**_: Any) -> None:
     """Kill this process when the worker ends.
 
     PR_SET_PDEATHSIG would kill it too early, when the worker's thread that started it ends.
     """
     if current_process().name != "MainProcess":
-        threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_kill_process_when_parent_ends, args=(os.getppid(),), daemon=True).start()
 
 
-def _watch(parent: int) -> None:
+def _kill_process_when_parent_ends(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)

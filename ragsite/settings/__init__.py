@@ -91,7 +91,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "ragsite.site_identity.add_identity",
+                "ragsite.site_identity.add_site_identity",
             ]
         },
     }

@@ -54,7 +54,7 @@ ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None, "reauthenticate": No
 
 MFA_ADAPTER = "ragsite.accounts.adapters.MFAAdapter"
 MFA_FORMS = {
-    "authenticate": "ragsite.accounts.forms.CodeForm",
+    "authenticate": "ragsite.accounts.forms.SecondFactorCodeForm",
     "reauthenticate": "ragsite.accounts.forms.ReauthenticationCodeForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", *(["webauthn"] if PASSKEYS else [])]

@@ -117,7 +117,7 @@ LOGGING = {
         },
         "json": {"()": "ragsite.operations.logs.JsonFormatter"},
     },
-    "filters": {"refusals": {"()": "ragsite.operations.logs.RefusalFilter"}},
+    "filters": {"refusals": {"()": "ragsite.operations.logs.ClientErrorTracebackFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["refusals"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {name: {"level": "INFO"} for name in ("ragsite", "core", "retrieval", "chat", "evaluation")},

@@ -25,12 +25,16 @@ _FENCE = "```"
 Block = dict[str, Any]
 
 
-def escape(text: str) -> str:
+def escape_for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def write_link(address: str, label: str) -> str:
-    return f"<{escape(address).replace('|', '%7C')}|{escape(label)}>" if address else escape(label)
+    return (
+        f"<{escape_for_slack(address).replace('|', '%7C')}|{escape_for_slack(label)}>"
+        if address
+        else escape_for_slack(label)
+    )
 
 
 def convert_to_mrkdwn(text: str, cited: Mapping[int, str], addresses: Collection[str] = ()) -> str:
@@ -111,15 +115,19 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
     for child in children:
         match child.type:
             case "text" | "cited_label":
-                yield escape(child.content) + (": " if child.type == "cited_label" else "")
+                yield escape_for_slack(child.content) + (": " if child.type == "cited_label" else "")
             case "softbreak" | "hardbreak":
                 yield "\n"
             case "code_inline":
-                yield f"`{escape(child.content)}`" if "`" not in child.content else escape(child.content)
+                yield (
+                    f"`{escape_for_slack(child.content)}`"
+                    if "`" not in child.content
+                    else escape_for_slack(child.content)
+                )
             case "citation":
                 yield f"{child.meta['blanks']}{child.meta['html']}"
             case "link_open":
-                yield f"<{escape(str(child.attrs['href'])).replace('|', '%7C')}|"
+                yield f"<{escape_for_slack(str(child.attrs['href'])).replace('|', '%7C')}|"
             case "link_close":
                 yield ">"
             case name:
@@ -128,14 +136,14 @@ def _write_inline(children: Sequence[Token]) -> Iterator[str]:
 
 def _write_code(text: str) -> str:
     # A space of zero width keeps the text from closing the code block.
-    return escape(text).replace(_FENCE, "`\u200b``")
+    return escape_for_slack(text).replace(_FENCE, "`\u200b``")
 
 
 def split_sections(text: str) -> list[str]:
     """Split a text into parts that fit into a section of a message. A cut code block is closed and opened again."""
     parts, part, is_code = [], "", False
     for line in text.split("\n"):
-        for piece in _cut_line(line):
+        for piece in _split_long_line(line):
             if part and len(part) + len(piece) > SECTION_CHARACTERS - 2 * len(_FENCE):
                 parts.append(f"{part}{_FENCE}" if is_code else part)
                 part = f"{_FENCE}\n" if is_code else ""
@@ -145,7 +153,7 @@ def split_sections(text: str) -> list[str]:
     return [part.strip("\n") for part in parts if part.strip()]
 
 
-def _cut_line(line: str) -> Iterator[str]:
+def _split_long_line(line: str) -> Iterator[str]:
     most = SECTION_CHARACTERS - 100
     while len(line) > most:
         at = line.rfind(" ", 0, most)
@@ -163,7 +171,7 @@ def _build_section(text: str) -> Block:
 
 
 def _build_context(text: str) -> Block:
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": escape(text), "verbatim": True}]}
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": escape_for_slack(text), "verbatim": True}]}
 
 
 def build_message(answer: Answer, note: str) -> list[Block]:
@@ -184,10 +192,10 @@ def build_message(answer: Answer, note: str) -> list[Block]:
         heading = _("Sources")
         sections += split_sections("\n".join([f"*{heading}*", *sources]))
     context = [_build_context(line) for line in (answer.notice, note) if line]
-    return [*map(_build_section, sections), *context, _build_feedback(answer)]
+    return [*map(_build_section, sections), *context, _build_feedback_buttons(answer)]
 
 
-def _build_feedback(answer: Answer) -> Block:
+def _build_feedback_buttons(answer: Answer) -> Block:
     buttons = [
         {
             "type": "button",

@@ -31,7 +31,7 @@ _MENTION = re.compile(r"<@[^<>]{1,100}>")
 _ENTITY = re.compile(r"<([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 
 
-def build_client(token: str | None = None) -> WebClient:
+def build_slack_client(token: str | None = None) -> WebClient:
     from slack_sdk import WebClient
     from slack_sdk.http_retry.builtin_handlers import RateLimitErrorRetryHandler
 
@@ -54,7 +54,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
         return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, bot_token=token)
 
     app = App(
-        client=build_client(),
+        client=build_slack_client(),
         signing_secret=secret,
         authorize=authorize,
         # Bolt acknowledges a message after it is stored; otherwise Slack sends it again.
@@ -69,7 +69,7 @@ def _build_app(token: str, secret: str, _url: str) -> App:
 
 @csrf_exempt
 @require_POST
-def events(request: HttpRequest) -> HttpResponse:
+def receive_slack_events(request: HttpRequest) -> HttpResponse:
     if not (settings.SLACK_BOT_TOKEN and settings.SLACK_SIGNING_SECRET):
         raise Http404
     from slack_bolt.adapter.django.handler import to_bolt_request, to_django_response

@@ -29,8 +29,8 @@ from core.user_types import AnyUser
 from ragsite.accounts.claims import has_stale_sign_in
 from ragsite.models import SlackQuestion
 from ragsite.models.account import find_users_by_email
-from ragsite.slack.messages import Block, build_message, escape
-from ragsite.slack.receiving import RECEIVED, build_client
+from ragsite.slack.messages import Block, build_message, escape_for_slack
+from ragsite.slack.receiving import RECEIVED, build_slack_client
 
 if TYPE_CHECKING:
     from slack_sdk.web import SlackResponse
@@ -87,7 +87,7 @@ def find_account(person: Mapping[str, Any], team: str) -> User | None:
 
 class Replies:
     def __init__(self) -> None:
-        self._client = build_client(settings.SLACK_BOT_TOKEN)
+        self._client = build_slack_client(settings.SLACK_BOT_TOKEN)
         self._team = str(self._client.auth_test()["team_id"])
 
     def run(self) -> None:
@@ -96,7 +96,7 @@ class Replies:
             while True:
                 busy = {each for each in busy if not each.done()}
                 try:
-                    for question in lease_questions(AT_ONCE - len(busy)):
+                    for question in lease_waiting_questions(AT_ONCE - len(busy)):
                         busy.add(pool.submit(self.answer, question))
                 except DatabaseError:
                     logger.exception("The questions from Slack could not be read.")
@@ -111,16 +111,16 @@ class Replies:
         """
         try:
             with heartbeat(question):
-                self._answer(question)
+                self._answer_question(question)
         except LeaseLost as error:
             logger.info("%s", error)
         except Exception as error:
             logger.exception("%s was not answered.", question.job_name)
-            self._retry(question, error)
+            self._retry_or_fail_question(question, error)
         finally:
             release_connections()
 
-    def _answer(self, question: SlackQuestion) -> None:
+    def _answer_question(self, question: SlackQuestion) -> None:
         asker = self._find_asker(question)
         with translation.override(asker.language):
             self._announce_search(question)
@@ -137,7 +137,7 @@ class Replies:
                 blocks, said = [], str(error.detail if isinstance(error, APIException) else error)
                 is_refused = isinstance(error, (NotAnswered, InvalidQuestion, TemporarilyUnanswerable))
                 status = question.Status.REFUSED if is_refused else question.Status.FAILED
-            self._show(question, said, blocks)
+            self._update_reply(question, said, blocks)
         question.write_under_lease(lease=None, status=status, text="")
         logger.info("%s: %s.", question.job_name, status)
 
@@ -228,11 +228,11 @@ class Replies:
                 # One transaction stores the answer and its link to the question, so a killed process leaves both or
                 # neither.
                 question.lock()
-                question.answer = self._begin(question, asker)
+                question.answer = self._create_answer(question, asker)
                 question.write_under_lease(answer=question.answer, text="")
         return wait_for_answer(question.answer, asker.user)
 
-    def _begin(self, question: SlackQuestion, asker: Asker) -> Answer:
+    def _create_answer(self, question: SlackQuestion, asker: Asker) -> Answer:
         owner = asker.user if asker.user.is_authenticated else None
         of_thread = SlackQuestion.objects.filter(channel=question.channel, thread=question.thread)
         earlier = of_thread.filter(answer__isnull=False, answer__conversation__owner=owner).order_by("-pk").first()
@@ -246,26 +246,26 @@ class Replies:
             collection=asker.collection,
         )
 
-    def _show(self, question: SlackQuestion, said: str, blocks: Sequence[Block]) -> None:
+    def _update_reply(self, question: SlackQuestion, said: str, blocks: Sequence[Block]) -> None:
         self._client.chat_update(
-            channel=question.channel, ts=question.reply, text=escape(said), blocks=list(blocks), parse="none"
+            channel=question.channel, ts=question.reply, text=escape_for_slack(said), blocks=list(blocks), parse="none"
         )
 
-    def _retry(self, question: SlackQuestion, error: Exception) -> None:
+    def _retry_or_fail_question(self, question: SlackQuestion, error: Exception) -> None:
         try:
             if question.attempts < question.MOST_ATTEMPTS:
                 question.write_under_lease(lease=None, retry_at=Now() + compute_retry_pause(question.attempts))
                 return
             question.write_under_lease(lease=None, status=question.Status.FAILED, text="")
             if question.reply:
-                self._show(question, _("The site could not answer: please ask again."), [])
+                self._update_reply(question, _("The site could not answer: please ask again."), [])
         except Exception:
             logger.exception("%s: the failure could not be shown either.", question.job_name)
 
 
-def lease_questions(most: int) -> list[SlackQuestion]:
+def lease_waiting_questions(most: int) -> list[SlackQuestion]:
     """Lease (reserve) at most ``most`` waiting questions, and return them, oldest first."""
     rows = SlackQuestion.objects.filter(status=SlackQuestion.Status.WAITING).select_related("answer__conversation")
-    waiting = SlackQuestion.waiting().values_list("pk", flat=True)[: max(0, most)]
+    waiting = SlackQuestion.select_waiting_questions().values_list("pk", flat=True)[: max(0, most)]
     taken = (acquire_lease(rows, pk) for pk in waiting)
     return [question for question in taken if question is not None]

@@ -24,10 +24,10 @@ from core.users import get_account
 from retrieval.admin.collection_filters import FilterInline
 from retrieval.admin.curated import CuratedRowsAdmin
 from retrieval.admin.document_admin import requeue_all
-from retrieval.admin.document_forms import drop_zone_context, upload_context
-from retrieval.admin.grants import GrantInline, list_locked_out, may_manage
+from retrieval.admin.document_forms import build_drop_zone_context, build_upload_context
+from retrieval.admin.grants import GrantInline, list_editors_without_admin_access, may_manage
 from retrieval.documents.drafts.editing import find_draft, find_reason_not_to_change
-from retrieval.gates import is_changed_only_in_drafts
+from retrieval.gates import is_changeable_only_in_drafts
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document
 from retrieval.models.collection import Visibility
 from retrieval.rights.staff import grant_management
@@ -47,7 +47,7 @@ MEANINGS = {
 }
 
 
-class InServiceChangeList(ChangeList):
+class CollectionChangeList(ChangeList):
     """A list of collections without the working copies of drafts.
 
     A working copy is a collection in which a draft's unpublished documents are edited (see `Draft`).
@@ -125,7 +125,11 @@ class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
     ) -> HttpResponse:
         """Show the form of a new collection, which also takes files."""
         may_upload = request.user.has_perm("retrieval.add_document")
-        context = {**(drop_zone_context() if may_upload else {}), "may_upload": may_upload, **(extra_context or {})}
+        context = {
+            **(build_drop_zone_context() if may_upload else {}),
+            "may_upload": may_upload,
+            **(extra_context or {}),
+        }
         response = super().add_view(request, form_url, context)
         if isinstance(response, TemplateResponse) and request.method == "POST" and is_asked_by_script(request):
             return JsonResponse({"errors": _list_errors(response)}, status=400)
@@ -141,7 +145,7 @@ class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
         return redirect_to(obj)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return InServiceChangeList
+        return CollectionChangeList
 
     def has_change_permission(self, request: HttpRequest, obj: Collection | None = None) -> bool:
         return may_manage(request, obj)
@@ -159,11 +163,11 @@ class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
         return {
             "draft_it_is_of": find_draft(obj),
             "open_draft": obj.drafts.filter_open().first(),
-            "is_guarded": is_changed_only_in_drafts(obj),
+            "is_guarded": is_changeable_only_in_drafts(obj),
             "may_begin": request.user.has_perm("retrieval.add_draft"),
             "has_drafts": request.user.has_perm("retrieval.view_draft"),
             "is_empty": not obj.documents.exists(),
-            **upload_context(request.user, obj),
+            **build_upload_context(request.user, obj),
         }
 
     @admin.display(description=_("documents"))
@@ -194,7 +198,7 @@ class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        if names := list_locked_out(form.instance):
+        if names := list_editors_without_admin_access(form.instance):
             message = _("Without staff status, %s cannot open these pages. An administrator of accounts can give it.")
             self.message_user(request, message % ", ".join(names), messages.WARNING)
 
@@ -218,7 +222,7 @@ class CollectionAdmin(PageAdmin, CuratedRowsAdmin):
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         may = all(self.has_delete_permission(request, collection) for collection in objs)
         belonging = (model.objects.filter(collection__in=objs) for model in (Document, Chunk))
-        return summarise_deletion(Collection, objs, *belonging, may=may)
+        return summarise_deletion(Collection, objs, *belonging, may_delete=may)
 
 
 def _list_errors(response: TemplateResponse) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from core.admin_base import SuperuserAdmin, render_badge
 from retrieval.models import RegisteredConnector
 from retrieval.models.registered_connector import MOST_MANIFEST_CHARACTERS
 from retrieval.sources.airbyte.programs import read_manifest_spec
-from retrieval.sources.protocol import SourceRefused
+from retrieval.sources.protocol import SourceUnreadable
 
 Kind = RegisteredConnector.Kind
 
@@ -40,7 +40,7 @@ class ConnectorForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in th
                 return cleaned
             try:
                 self.instance.spec = read_manifest_spec(cleaned.get("manifest") or "")
-            except SourceRefused as error:
+            except SourceUnreadable as error:
                 self.add_error("manifest", ValidationError(str(error)))
         else:
             for name in ("package", "version"):

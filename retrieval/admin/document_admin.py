@@ -38,7 +38,7 @@ LONGEST_EXCERPT = 160
 
 class DocumentFacts:
     @admin.display(description=_("notice"))
-    def show_notice(self, document: Document) -> str:
+    def show_left_out_notice(self, document: Document) -> str:
         return document.notice or "-"
 
     @admin.display(description=_("passages"))
@@ -61,7 +61,7 @@ class DocumentFacts:
         return render_to_string("admin/retrieval/document/_recognised.html", context)
 
     @admin.display(description=_("sentences that give orders to an AI"))
-    def instructions(self, document: Document) -> SafeString | str:
+    def show_instructions_to_ai(self, document: Document) -> SafeString | str:
         text = DocumentText.objects.filter(pk=document.pk).first()
         if text is None or not text.instructions:
             return "-"
@@ -73,7 +73,7 @@ class DocumentFacts:
         return render_to_string("admin/retrieval/document/_instructions.html", context)
 
     @admin.display(description=_("contains"))
-    def members(self, document: Document) -> SafeString | str:
+    def list_member_links(self, document: Document) -> SafeString | str:
         found = document.members.order_by("source")
         items = format_html_join(
             "", "<li>{} – {}</li>", ((admin_link(member), member.get_status_display()) for member in found)
@@ -101,7 +101,7 @@ class UnreadFilter(FixedChoicesFilter):
     conditions = {"no": (_("something was not read"), ~Q(left_out=[])), "yes": (_("Yes"), Q(left_out=[]))}
 
 
-class ReviewFilter(FixedChoicesFilter):
+class ReviewDateFilter(FixedChoicesFilter):
     title = _("review")
     parameter_name = "review"
 
@@ -115,7 +115,7 @@ class ReviewFilter(FixedChoicesFilter):
         }
 
 
-class OriginFilter(AlwaysShownRelatedFilter):
+class DocumentSourceFilter(AlwaysShownRelatedFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = _("source")
@@ -124,17 +124,17 @@ class OriginFilter(AlwaysShownRelatedFilter):
 @admin.register(Document)
 class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     list_display = [
-        "name", "collection", "state", "problem", "passages", "size", "added_by", "updated", "ingested_at",
+        "name", "collection", "state", "problem", "passages", "size", "added_by", "show_update_time", "ingested_at",
         "review_date",
     ]  # fmt: skip
     list_display_links = ["name"]
     list_filter = [
         "status",
-        ReviewFilter,
+        ReviewDateFilter,
         HoldsInstructionsFilter,
         UnreadFilter,
         ("collection", CollectionFilter),
-        ("origin", OriginFilter),
+        ("origin", DocumentSourceFilter),
         ("language", NamedValuesFilter),
         ("media_type", NamedValuesFilter),
     ]
@@ -147,10 +147,10 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     progress_fields = [
         "state",
         "error",
-        "show_notice",
+        "show_left_out_notice",
         "passages_link",
         "recognised_pages",
-        "instructions",
+        "show_instructions_to_ai",
         "attempts",
         "retry_at",
         "ingested_at",
@@ -159,7 +159,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         "collection",
         "source",
         "parent",
-        "members",
+        "list_member_links",
         "origin",
         "original_link",
         "media_type",
@@ -213,7 +213,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
         return document.error or (_("Not read: %s") % document.left_out_summary if document.left_out else "")
 
     @admin.display(description=_("changed"), ordering="updated_at")
-    def updated(self, document: Document) -> SafeString:
+    def show_update_time(self, document: Document) -> SafeString:
         return _render_fact("updated", localize(localtime(document.updated_at)))
 
     @admin.display(description=_("review date"), ordering="review_on")
@@ -260,7 +260,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
         return [
-            path("status/", guard(self.status_view), name="retrieval_document_status"),
+            path("status/", guard(self.reading_status_view), name="retrieval_document_status"),
             path("<int:document_id>/original/", guard(self.original_view), name="retrieval_document_original"),
             *super().get_urls(),
         ]
@@ -268,7 +268,7 @@ class DocumentAdmin(DocumentFacts, UploadingAdmin, GuardedDeletionAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
         return super().get_queryset(request).filter(pk__in=Document.objects.readable_by(request.user))
 
-    def status_view(self, request: HttpRequest) -> JsonResponse:
+    def reading_status_view(self, request: HttpRequest) -> JsonResponse:
         """Return how far the documents in ``ids`` were read, as JSON."""
         if not self.has_view_permission(request):
             raise PermissionDenied

@@ -50,17 +50,17 @@ class FilesField(forms.FileField):
         return [super(FilesField, self).clean(file, initial) for file in files if file]
 
 
-def upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, object]:
+def build_upload_context(user: AnyUser, collection: Collection | None = None) -> dict[str, object]:
     if not (user.is_staff and user.has_perm("retrieval.add_document")):
         return {}
     collections = Collection.objects.curated_by(user)
     if collection is not None:
         collections = collections.filter(pk=collection.pk)
     open_ones = [found for found in collections if not find_reason_not_to_change(found)]
-    return {"upload_collections": open_ones, **drop_zone_context()}
+    return {"upload_collections": open_ones, **build_drop_zone_context()}
 
 
-def drop_zone_context() -> dict[str, object]:
+def build_drop_zone_context() -> dict[str, object]:
     return {
         "accepted_files": formats.list_accepted_files(),
         "supported_formats": formats.list_supported_formats(),

@@ -31,7 +31,9 @@ def _read_changes(draft: Draft) -> DraftChanges:
     return DraftChanges(**{name: tuple(sources) for name, sources in draft.changes.items()})
 
 
-def _name_documents(sources: Sequence[str], collection_id: int | None) -> list[tuple[str, Document | None]]:
+def _pair_sources_with_documents(
+    sources: Sequence[str], collection_id: int | None
+) -> list[tuple[str, Document | None]]:
     first = sources[:MOST_NAMED]
     found = {one.source: one for one in Document.objects.filter(collection=collection_id, source__in=first)}
     return [(source, found.get(source)) for source in first]
@@ -90,12 +92,12 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
             "is_live": unread > 0 or obj.status in (Draft.Status.COPYING, Draft.Status.PUBLISHING),
             "changes": changes,
             "groups": [
-                ("added", _("Added"), changes.added, _name_documents(changes.added, there)),
-                ("changed", _("Changed"), changes.changed, _name_documents(changes.changed, there)),
-                ("removed", _("Removed"), changes.removed, _name_documents(changes.removed, before)),
+                ("added", _("Added"), changes.added, _pair_sources_with_documents(changes.added, there)),
+                ("changed", _("Changed"), changes.changed, _pair_sources_with_documents(changes.changed, there)),
+                ("removed", _("Removed"), changes.removed, _pair_sources_with_documents(changes.removed, before)),
             ],
             "failed": list(failed),
-            "failed_documents": _name_documents(list(failed), obj.working_copy_id),
+            "failed_documents": _pair_sources_with_documents(list(failed), obj.working_copy_id),
             "unread": unread,
             "objections": gates.find_publication_objections(obj) if may_be_published else (),
             "may_be_published": may_be_published,
@@ -114,7 +116,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
 
     def begin_view(self, request: HttpRequest, collection_id: int) -> HttpResponse:
         collection = get_object_or_404(Collection.objects.curated_by(request.user), pk=collection_id)
-        with self.show_refusals(request, DraftRefused):
+        with self.show_errors_as_messages(request, DraftRefused):
             draft = lifecycle.begin_draft(collection, request.user)
             self.log_addition(request, draft, [{"added": {}}])
             self.tell_done(request, _t("Started: %s. Its documents are being copied.") % draft)
@@ -124,7 +126,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
 
     def publish_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.show_refusals(request, DraftRefused, sentence=_t("Not published: %s")):
+        with self.show_errors_as_messages(request, DraftRefused, sentence=_t("Not published: %s")):
             try:
                 draft = lifecycle.publish_draft(draft, request.user, override=read_override_reason(request))
             except PublicationRefused as refusal:
@@ -144,7 +146,7 @@ class DraftAdmin(GatedAdmin, ReadOnlyAdmin, FullyReadableRowsAdmin):
 
     def discard_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         draft = self._get_draft(request, pk)
-        with self.show_refusals(request, DraftRefused, sentence=_t("Not discarded: %s")):
+        with self.show_errors_as_messages(request, DraftRefused, sentence=_t("Not discarded: %s")):
             draft = lifecycle.discard_draft(draft)
             self.log_change(request, draft, _t("Discarded."))
             self.tell_done(request, _t("Discarded: %s.") % draft)

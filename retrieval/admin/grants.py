@@ -25,7 +25,7 @@ class GrantInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     has_view_permission = has_add_permission = has_delete_permission = has_change_permission
 
 
-def list_locked_out(collection: Collection) -> list[str]:
+def list_editors_without_admin_access(collection: Collection) -> list[str]:
     changing = collection.grants.exclude(role=CollectionGrant.Role.READER)
     granted = get_user_model().objects.filter(is_active=True, is_staff=False, collection_grants__in=changing)
     return [user.get_username() for user in granted.order_by("username")]

@@ -38,7 +38,7 @@ class GuardedAdmin(PageAdmin, CuratedRowsAdmin):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        with self.show_refusals(request, DocumentRejected):
+        with self.show_errors_as_messages(request, DocumentRejected):
             return super().changeform_view(request, object_id, form_url, extra_context)
         return HttpResponseRedirect(request.path)
 
@@ -69,7 +69,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
             return super().delete_view(request, object_id, extra_context)
         sentence = _t("Nothing was deleted. %s")
         with (
-            self.show_refusals(request, DocumentRejected, sentence=sentence),
+            self.show_errors_as_messages(request, DocumentRejected, sentence=sentence),
             lock_collections_for_change(document.collection_id),
         ):
             return super().delete_view(request, object_id, extra_context)
@@ -81,7 +81,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
         collections = queryset.order_by().values_list("collection", flat=True).distinct()
         sentence = _t("Nothing was deleted. %s")
         with (
-            self.show_refusals(request, DocumentRejected, sentence=sentence),
+            self.show_errors_as_messages(request, DocumentRejected, sentence=sentence),
             lock_collections_for_change(*collections),
         ):
             return delete_selected(self, request, queryset)
@@ -91,7 +91,7 @@ class GuardedDeletionAdmin(GuardedAdmin):
         self, objs: QuerySet[Document] | Sequence[Document], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         return summarise_deletion(
-            Document, objs, Chunk.objects.filter(document__in=objs), may=self.has_delete_permission(request)
+            Document, objs, Chunk.objects.filter(document__in=objs), may_delete=self.has_delete_permission(request)
         )
 
 

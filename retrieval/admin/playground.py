@@ -93,7 +93,7 @@ def _read_answer_id(given: str) -> str:
         return ""
 
 
-def search_twice(request: HttpRequest) -> dict[str, object]:
+def build_playground_context(request: HttpRequest) -> dict[str, object]:
     asked = "question" in request.GET
     newest = SearchProfileVersion.objects.order_by("-pk").values_list("pk", flat=True).first()
     given = {"a": PUBLISHED, "b": str(newest or BUILT_IN), **request.GET.dict()}

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.admin_base import admin_link, redirect_to, render_badge
 from retrieval.admin.gated import GatedAdmin, read_override_reason
-from retrieval.admin.playground import search_twice
+from retrieval.admin.playground import build_playground_context
 from retrieval.admin.profile_differences import describe_differences
 from retrieval.admin.profile_forms import FIELDSETS, IDENTITY, SearchProfileForm, build_setting_field
 from retrieval.gates import PublicationRefused
@@ -37,7 +37,7 @@ for _name in SETTINGS:
 @admin.register(SearchProfile)
 class SearchProfileAdmin(GatedAdmin):
     form = SearchProfileForm
-    list_display = ["name", "slug", "state", "newest", "description"]
+    list_display = ["name", "slug", "state", "show_newest_version", "description"]
     search_fields = ["name", "slug", "description"]
     prepopulated_fields = {"slug": ["name"]}
     # The action "delete selected" would not check whether a version is published.
@@ -58,7 +58,7 @@ class SearchProfileAdmin(GatedAdmin):
         return render_badge("ready", _t("v%d in use") % published.number) if published else "-"
 
     @admin.display(description=_("newest version"))
-    def newest(self, profile: SearchProfile) -> str:
+    def show_newest_version(self, profile: SearchProfile) -> str:
         newest = profile.versions.first()
         return f"v{newest.number}" if newest else "-"
 
@@ -139,7 +139,7 @@ class SearchProfileAdmin(GatedAdmin):
             raise PermissionDenied
         page = {
             **_build_published_context(),
-            **search_twice(request),
+            **build_playground_context(request),
             "may_change": self.has_change_permission(request),
         }
         return self.render_page(request, "searchprofile/playground", _t("Playground"), page)
@@ -171,7 +171,7 @@ class SearchProfileAdmin(GatedAdmin):
         return redirect_to(version.profile)
 
     def withdraw_view(self, request: HttpRequest) -> HttpResponse:
-        if (withdrawn := profiles.withdraw_profile()) is not None:
+        if (withdrawn := profiles.withdraw_published_profile()) is not None:
             self.log_change(request, withdrawn.profile, _t("Withdrew version %d.") % withdrawn.number)
         self.tell_done(request, _t("The built-in profile is in use."))
         return redirect_to(SearchProfile)

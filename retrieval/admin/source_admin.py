@@ -268,7 +268,7 @@ class SourceAdmin(PageAdmin, CuratedRowsAdmin):
         save_source(obj)
         warn_about_removed_secret(request, obj)
         if is_unfinished or is_tried:
-            with suppress(sync_runs.RunRefused):
+            with suppress(sync_runs.SourceRunRefused):
                 sync_runs.request_audited_run(obj, is_preview=True)
 
     @staticmethod
@@ -348,7 +348,7 @@ class SourceAdmin(PageAdmin, CuratedRowsAdmin):
     def _delete(self, request: HttpRequest, source: Source, *, with_documents: bool) -> HttpResponse:
         name = str(source)
         self.log_deletions(request, self.get_queryset(request).filter(pk=source.pk))
-        with self.show_refusals(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
+        with self.show_errors_as_messages(request, DocumentRejected, sentence=_t("Nothing was deleted. %s")):
             removed = sync_runs.delete_source(source, with_documents=with_documents)
             message = ngettext(
                 "Deleted: %(name)s, with %(n)d document.", "Deleted: %(name)s, with %(n)d documents.", removed
@@ -369,7 +369,7 @@ class SourceAdmin(PageAdmin, CuratedRowsAdmin):
         rows: QuerySet[Source] = self.get_queryset(request)
         source = get_object_or_404(rows, pk=pk)
         do, message = ACTIONS[action]
-        with self.show_refusals(request, sync_runs.RunRefused):
+        with self.show_errors_as_messages(request, sync_runs.SourceRunRefused):
             do(source)
             self.tell_done(request, message % source)
         return redirect_to(source)

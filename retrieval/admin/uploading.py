@@ -23,7 +23,7 @@ from django.utils.translation import ngettext
 
 from core.admin_base import PageAdmin, is_asked_by_script, redirect_to
 from core.users import get_account
-from retrieval.admin.document_forms import UploadForm, drop_zone_context
+from retrieval.admin.document_forms import UploadForm, build_drop_zone_context
 from retrieval.documents import submission
 from retrieval.documents.drafts.editing import find_draft
 from retrieval.documents.submission import Submission, submit_upload
@@ -70,7 +70,7 @@ class UploadingAdmin(PageAdmin):
             if form.is_valid():
                 if name := form.cleaned_data.get("new_collection"):
                     form.cleaned_data["collection"] = self._create_managed_collection(request, name)
-                outcomes = self._submit(request, form)
+                outcomes = self._submit_files(request, form)
                 if is_asked_by_script(request):
                     return self._build_json_answer(form.cleaned_data["collection"], outcomes)
                 if name:
@@ -93,7 +93,7 @@ class UploadingAdmin(PageAdmin):
             "media": self.media + form.media,
             "add": True,
             "back": _read_return_address(request, request.POST or request.GET),
-            **drop_zone_context(),
+            **build_drop_zone_context(),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
@@ -109,7 +109,7 @@ class UploadingAdmin(PageAdmin):
             self.log_addition(request, collection, [{"added": {}}])
         return collection
 
-    def _submit(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
+    def _submit_files(self, request: HttpRequest, form: UploadForm) -> list[_Outcome]:
         files: list[tuple[str, UploadedFile[Any]]] = [(file.name or "", file) for file in form.cleaned_data["file"]]
         if len(files) == 1 and form.cleaned_data["source"]:
             files = [(form.cleaned_data["source"], files[0][1])]

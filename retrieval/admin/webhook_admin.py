@@ -12,12 +12,12 @@ from django.utils.translation import gettext_lazy as _
 from core.admin_base import ReadOnlyAdmin, SuperuserAdmin
 from core.job_queue import enqueue_on_commit
 from retrieval.models import Webhook, WebhookDelivery
-from retrieval.sources.options import AddressField, SecretField
+from retrieval.sources.options import SecretField, WebAddressField
 from retrieval.webhooks import new_secret
 
 
 class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
-    address = AddressField(label=_("Address"))
+    address = WebAddressField(label=_("Address"))
     events = forms.MultipleChoiceField(
         label=_("Events"), choices=Webhook.Event.choices, widget=forms.CheckboxSelectMultiple
     )

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from core import disk
 from core.api.fields import ProblemSerializer
 from core.api.pagination import Pagination
-from core.api.permissions import MayAsk, MayAskStaffMayWrite, StaffWithPermission
+from core.api.permissions import MayAsk, StaffOrAskersReadOnly, StaffWithPermission
 from core.api.problems import ApiView, InsufficientStorage, JSONParser
 from core.api.schema import ANY_TEXT
 from core.dataclass_json import to_json
@@ -71,7 +71,7 @@ class SearchView(ApiView):
         }
         if asked["explain"]:
             may_see_errors = is_staff_with(request.user, "retrieval.view_searchprofile")
-            answer["trace"] = to_json(trace if may_see_errors else trace.without_errors())
+            answer["trace"] = to_json(trace if may_see_errors else trace.copy_without_errors())
         return Response(answer)
 
 
@@ -253,7 +253,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
     serializer_class = CollectionSerializer
     parser_classes = [JSONParser]
-    permission_classes = [MayAskStaffMayWrite]
+    permission_classes = [StaffOrAskersReadOnly]
     key_scopes = (KeyScope.SEARCH, KeyScope.ASK, KeyScope.DOCUMENTS_WRITE)
     writing_scopes = (KeyScope.ADMIN,)
     pagination_class = Pagination
@@ -261,7 +261,7 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
 
     def get_queryset(self) -> QuerySet[Collection]:
         user = self.request.user
-        return annotate_totals(Collection.objects.readable_by(user).in_service(), user)
+        return annotate_readable_totals(Collection.objects.readable_by(user).in_service(), user)
 
     def perform_create(self, serializer: serializers.BaseSerializer[Collection]) -> None:
         try:
@@ -269,10 +269,12 @@ class CollectionsView(generics.ListCreateAPIView[Collection], ApiView):
         except IntegrityError:
             raise ValidationError({"slug": ["There is a collection with this short name already."]}) from None
         grant_management(collection, get_account(self.request))
-        serializer.instance = annotate_totals(Collection.objects.filter(pk=collection.pk), self.request.user).get()
+        serializer.instance = annotate_readable_totals(
+            Collection.objects.filter(pk=collection.pk), self.request.user
+        ).get()
 
 
-def annotate_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
+def annotate_readable_totals(collections: QuerySet[Collection], user: AnyUser) -> QuerySet[Collection]:
     """Annotate each collection with the numbers of documents and passages that ``user`` may read.
 
     The annotations are ``document_total`` and ``passage_total``.

@@ -62,7 +62,7 @@ class MaySend(StaffWithPermission):
     actions = {**StaffWithPermission.actions, "PUT": "add"}
 
 
-class MaySendOrDelete(StaffWithPermission):
+class MayPushOrDeleteDocuments(StaffWithPermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         names = ("add", "delete") if request.method == "POST" else ("view",)
         return any(is_staff_with(request.user, f"retrieval.{name}_document") for name in names)
@@ -152,7 +152,7 @@ class PushedDocumentView(_PushView):
         else:
             sent = _validate(PushTextSerializer(data=request.data))
             data, extension = read_text(sent["text"], sent["content_type"])
-        item = put_document(source, request.user, _build_push(self.external_id, data, extension, sent))
+        item = put_document(source, request.user, _build_pushed_document(self.external_id, data, extension, sent))
         code = status.HTTP_200_OK if item.result == PushedItem.Result.UNCHANGED else status.HTTP_202_ACCEPTED
         return Response(PushedItemSerializer(item).data, status=code)
 
@@ -180,7 +180,7 @@ class PushBatchView(PushedDocumentView):
     """
 
     def get_permissions(self) -> list[Any]:
-        return [MaySendOrDelete()] if self.request.method == "POST" else list(super().get_permissions())
+        return [MayPushOrDeleteDocuments()] if self.request.method == "POST" else list(super().get_permissions())
 
     @extend_schema(
         operation_id="pushed_document_batch",
@@ -232,7 +232,7 @@ class PushBatchView(PushedDocumentView):
         if sent["action"] == "delete":
             return delete_document(source, user, name, sent.get("changed_at"))
         data, extension = read_text(sent["text"], sent["content_type"])
-        return put_document(source, user, _build_push(name, data, extension, sent))
+        return put_document(source, user, _build_pushed_document(name, data, extension, sent))
 
 
 def _validate(serializer: serializers.Serializer[Any]) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _validate_field(field: serializers.Field[Any, Any, Any, Any], name: str, val
         raise ValidationError({name: error.detail}) from error
 
 
-def _build_push(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> PushedDocument:
+def _build_pushed_document(external_id: str, data: bytes, extension: str, sent: dict[str, Any]) -> PushedDocument:
     readers = sent.get("readers")
     return PushedDocument(
         external_id=external_id,

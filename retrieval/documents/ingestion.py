@@ -32,7 +32,7 @@ from retrieval.documents.reading_turns import ReadingTurn, ReadingTurnPostponed
 from retrieval.documents.recognition.pages import find_reason_for_missing_ocr, forget_pages, recognise_pages
 from retrieval.documents.sandbox import JobCancelled
 from retrieval.documents.submission import compute_fingerprint
-from retrieval.exceptions import DocumentRejected, ImproperEmbedder
+from retrieval.exceptions import DocumentRejected, EmbedderMisconfigured
 from retrieval.index import embedder_choice
 from retrieval.index.active_embedder import active_embedder
 from retrieval.index.chunk_writer import NewChunk, replace_chunks
@@ -133,7 +133,7 @@ def ingest_document(
     if document is None:
         return None
     try:
-        with heartbeat(document), disk.guard_writes():
+        with heartbeat(document), disk.guard_against_full_disk():
             _process_document(document, ReadingTurn(document, takes_turns=takes_turns), progress)
     except ReadingTurnPostponed:
         document.hand_back(reading_turns.WAITING, reading_turns.ASKED_AGAIN_AFTER, is_slow=True)
@@ -142,7 +142,7 @@ def ingest_document(
         return None
     except DocumentRejected as error:
         document.end(Document.FAILED, str(error))
-    except (DiskFull, FilesUnavailable, ImproperEmbedder) as error:
+    except (DiskFull, FilesUnavailable, EmbedderMisconfigured) as error:
         logger.error("Document %s (%s) waits: %s", document.pk, document.source, error)
         document.hand_back(f"Will be tried again. {error}", SITE_AWAITED)
     except Exception as error:

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from retrieval.documents import submission
 from retrieval.documents.storage import get_document_storage
 from retrieval.index.active_embedder import active_embedder
-from retrieval.index.chunk_writer import describe_weighting, lock_statistics, recompute_term_weights
+from retrieval.index.chunk_writer import describe_bm25_parameters, lock_collection_statistics, recompute_term_weights
 from retrieval.index.reembedding import reembed
 from retrieval.models import Chunk, ChunkEmbedding, Collection, CollectionStatistics, Document, DocumentText, Draft
 from retrieval.models.chunk import IndexCheck
@@ -67,7 +67,7 @@ class Inconsistency:
 def find_inconsistencies() -> list[Inconsistency]:
     """Return all differences between index and documents, sorted by collection.
 
-    Do not call it in a transaction. Raises: ImproperEmbedder if another embedder made the stored vectors.
+    Do not call it in a transaction. Raises: EmbedderMisconfigured if another embedder made the stored vectors.
     """
     embedder = active_embedder()
     found: list[tuple[ProblemKind, str, Sequence[Any]]] = []
@@ -94,7 +94,7 @@ def _check_collection(collection: Collection, embedder_id: int) -> Iterator[tupl
     with connection.cursor() as cursor:
         cursor.execute(_WRONG_LEXEMES, {"collection": collection.pk})
         yield ProblemKind.LEXEMES, [lexeme for (lexeme,) in cursor.fetchall()]
-    if number and kept.weighting != describe_weighting():
+    if number and kept.weighting != describe_bm25_parameters():
         yield ProblemKind.TERM_WEIGHTS, [kept.weighting or "none"]
     yield ProblemKind.UNFIT_TEXT, find_inconsistent_documents(collection)
     with_files = Document.objects.filter(collection=collection).exclude(file="").order_by("pk")
@@ -188,7 +188,7 @@ def repair_inconsistencies(found: Sequence[Inconsistency]) -> None:
             continue  # deleted since the check
         elif one.kind in (ProblemKind.STATISTICS, ProblemKind.LEXEMES):
             with transaction.atomic():
-                recount_statistics(lock_statistics(collection.pk))
+                recount_statistics(lock_collection_statistics(collection.pk))
             recompute_term_weights(collection)
         elif one.kind == ProblemKind.TERM_WEIGHTS:
             recompute_term_weights(collection)
@@ -234,7 +234,7 @@ def _repair_document(pk: int) -> None:
 def reconcile_index(*, repair: bool = False) -> list[Inconsistency]:
     """Store and return the differences between index and documents. If ``repair`` is set, repair them and check again.
 
-    Raises: ImproperEmbedder; EmbeddingFailed if passages without a vector could not be embedded.
+    Raises: EmbedderMisconfigured; EmbeddingFailed if passages without a vector could not be embedded.
     """
     started = time.perf_counter()
     found = find_inconsistencies()

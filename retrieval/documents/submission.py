@@ -102,7 +102,7 @@ def submit(
     check_row_count(source, data)
     content_hash = hashlib.sha256(data).hexdigest()
     # A new document has no row to lock.
-    with disk.guard_writes(), _track_new_files() as new_files, lock_collections_for_change(collection.pk):
+    with disk.guard_against_full_disk(), _track_new_files() as new_files, lock_collections_for_change(collection.pk):
         document = Document.objects.select_for_update().filter(collection=collection, source=source).first()
         if document is not None:
             _check_origin(document, origin)

@@ -18,7 +18,7 @@ from core.database import fetch_rows
 from core.exceptions import RagsiteError
 from core.read_once import get_or_read
 from core.recent import LruCache
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured
 from retrieval.index import embedder_choice
 from retrieval.index.vector_index import create_index
 from retrieval.metrics import QUERY_ENCODINGS
@@ -50,7 +50,7 @@ _reset_threads()
 os.register_at_fork(after_in_child=_reset_threads)
 
 
-def forget_queries() -> None:
+def clear_query_vector_cache() -> None:
     _queries.clear()
     _begun.clear()
 
@@ -104,7 +104,7 @@ _served: dict[str, bool] = {}
 def active_embedder() -> Embedder:
     """Return the database row of the active embedder. If it is missing, create it and its vector index.
 
-    Raises: ImproperEmbedder if another embedder than the site's computed the stored vectors.
+    Raises: EmbedderMisconfigured if another embedder than the site's computed the stored vectors.
     """
     configured = embedder_choice.get_embedder()
     if embedder_choice.get_trial_embedder() is not None:
@@ -124,7 +124,7 @@ def active_embedder() -> Embedder:
     else:
         if active.options:
             _open_chosen_embedder()
-        raise ImproperEmbedder(
+        raise EmbedderMisconfigured(
             f"The stored vectors are {active.name}'s ({active.dimension} wide), the settings name {configured.name} "
             f"({configured.dimension} wide): run `manage.py reembed`, or set the embedder back."
         )
@@ -134,7 +134,7 @@ def active_embedder() -> Embedder:
 def find_query_embedder() -> Embedder:
     """Return the embedder whose vectors this process searches, which is normally the active one.
 
-    After a change of the embedder, running processes search the old vectors. Raises: ImproperEmbedder.
+    After a change of the embedder, running processes search the old vectors. Raises: EmbedderMisconfigured.
     """
     return get_or_read("embedder", _find_query_embedder)
 
@@ -142,7 +142,7 @@ def find_query_embedder() -> Embedder:
 def _find_query_embedder() -> Embedder:
     try:
         return active_embedder()
-    except ImproperEmbedder:
+    except EmbedderMisconfigured:
         configured = embedder_choice.get_embedder()
         is_former = _served.get(configured.name)
         if is_former is None and not django_settings.EMBEDDER:
@@ -159,7 +159,7 @@ def _find_query_embedder() -> Embedder:
 def _find_trial_embedder_row(candidate: TextEmbedder) -> Embedder:
     row = _read_embedder("name = %s", candidate.name)
     if row is None:
-        raise ImproperEmbedder(f"Passages have no vectors of {candidate.name} yet.")
+        raise EmbedderMisconfigured(f"Passages have no vectors of {candidate.name} yet.")
     return row
 
 
@@ -180,7 +180,7 @@ def _open_chosen_embedder() -> None:
         threading.Thread(target=adopt_embedder, name="adopt embedder", daemon=True).start()
 
 
-def searches_old_vectors(embedder: str) -> bool:
+def is_searching_old_vectors(embedder: str) -> bool:
     return _served.get(embedder, False)
 
 
@@ -190,7 +190,7 @@ def has_passages_without_vectors(collections: Sequence[int]) -> bool:
     After a switch of the site's embedder, a process may still search the old vectors, which later passages lack.
     """
     configured = embedder_choice.get_embedder().name
-    if not searches_old_vectors(configured):
+    if not is_searching_old_vectors(configured):
         return False
     ((found,),) = fetch_rows(
         "SELECT EXISTS (SELECT 1 FROM retrieval_chunk WHERE collection_id = ANY(%s) AND id > ("

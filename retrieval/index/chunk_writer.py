@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Count, F, FloatField, Func, QuerySet, Sum, Value
 from pgvector import HalfVector
 
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured
 from retrieval.index.distribution import flush_gin_pending_lists
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Embedder
 from retrieval.models.collection import CONFIGURATION_BY_CODE, TextSearchConfiguration
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 FIELD_BOOSTS = [1.0, 1.0, 0.5, 1.0]
 
 
-def describe_weighting() -> str:
+def describe_bm25_parameters() -> str:
     """Return the parameters of BM25 as text. Weights stored with other parameters are out of date."""
     return f"k1={settings.BM25_K1:g} b={settings.BM25_B:g} boosts={FIELD_BOOSTS}"
 
@@ -109,7 +109,7 @@ def add_text_search_configurations(statistics: CollectionStatistics, names: Iter
 Parameters = dict[str, str | float | list[str] | list[int] | list[float] | list[bool] | list[int | None]]
 
 
-def build_analysis_parameters(
+def build_search_vector_parameters(
     document: Document, rows: Sequence[tuple[int, Sequence[str], Sequence[str], str]], configuration: str
 ) -> Parameters:
     """Return the parameters of the SQL in ``VECTORS``. Each row has ordinal, headings, questions and content."""
@@ -127,13 +127,13 @@ def build_analysis_parameters(
     }
 
 
-def mean_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
+def compute_mean_chunk_length(document: Document, added: Sequence[tuple[int, NewChunk]], configuration: str) -> float:
     if not added:
         return 0.0
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT avg(retrieval_bm25_length(search_vector, %(boosts)s)) FROM ({VECTORS}) AS fresh",
-            build_analysis_parameters(document, _list_text_fields(added), configuration),
+            build_search_vector_parameters(document, _list_text_fields(added), configuration),
         )
         return max(cursor.fetchone()[0] or 0.0, 1.0)
 
@@ -150,7 +150,7 @@ def insert_chunks(
         return []
     vectors = {ordinal: new.vector for ordinal, new in added if new.vector is not None}
     parameters: Parameters = {
-        **build_analysis_parameters(document, _list_text_fields(added), configuration),
+        **build_search_vector_parameters(document, _list_text_fields(added), configuration),
         "document": document.pk,
         "collection": document.collection_id,
         "reference_length": reference_length,
@@ -200,7 +200,7 @@ LARGEST_DRIFT = 0.1
 _PLACE = ("start", "end", "page", "blocks")
 
 
-def lock_statistics(collection_id: int) -> CollectionStatistics:
+def lock_collection_statistics(collection_id: int) -> CollectionStatistics:
     CollectionStatistics.objects.bulk_create([CollectionStatistics(collection_id=collection_id)], ignore_conflicts=True)
     return CollectionStatistics.objects.select_for_update().get(pk=collection_id)
 
@@ -209,7 +209,9 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     """Replace the document's stored passages by ``chunks``, and return how many old ones were kept.
 
     If ``keep`` is true, unchanged passages keep their ids, so that citations stay valid; all others need a ``vector``.
-    Must run in a transaction that has locked the document. Raises: ImproperEmbedder if another embedder is active now.
+    Must run in a transaction that has locked the document.
+
+    Raises: EmbedderMisconfigured if another embedder is active now.
     """
     own = document.chunks.order_by("ordinal")
     old_ids = set(own.values_list("pk", flat=True))
@@ -237,13 +239,15 @@ def replace_chunks(document: Document, chunks: Sequence[NewChunk], embedder: Emb
     weighed_by = _find_reference_length(document, added, configuration)
     rows = insert_chunks(document, added, embedder, weighed_by, configuration)
     ids = [pk for pk, _ in rows]
-    statistics = lock_statistics(document.collection_id)
+    statistics = lock_collection_statistics(document.collection_id)
     # `reembedding.switch_embedder` locks the statistics too, so the active embedder cannot change now.
     if (active := Embedder.objects.get(is_active=True)) != embedder:
-        raise ImproperEmbedder(f"The passages were encoded by {embedder.name}, and {active.name} is searched by now.")
+        raise EmbedderMisconfigured(
+            f"The passages were encoded by {embedder.name}, and {active.name} is searched by now."
+        )
     if not statistics.chunks and added:
         statistics.reference_length = weighed_by
-        statistics.weighting = describe_weighting()
+        statistics.weighting = describe_bm25_parameters()
     elif statistics.reference_length != weighed_by:
         _compute_term_weights(Chunk.objects.filter(pk__in=ids), statistics.reference_length)
     Chunk.objects.bulk_update(moved, ["ordinal", *_PLACE], batch_size=500)
@@ -262,15 +266,17 @@ def _find_reference_length(document: Document, added: Sequence[tuple[int, NewChu
     known = CollectionStatistics.objects.filter(pk=document.collection_id, chunks__gt=0).first()
     if known is not None:
         return known.reference_length
-    statistics = lock_statistics(document.collection_id)
-    return statistics.reference_length if statistics.chunks else mean_length(document, added, configuration)
+    statistics = lock_collection_statistics(document.collection_id)
+    return (
+        statistics.reference_length if statistics.chunks else compute_mean_chunk_length(document, added, configuration)
+    )
 
 
 def remove_chunks(document: Document) -> None:
     with transaction.atomic():
         # To avoid deadlocks, every writer locks the document first, then the statistics.
         Document.objects.select_for_update().filter(pk=document.pk).first()
-        statistics = lock_statistics(document.collection_id)
+        statistics = lock_collection_statistics(document.collection_id)
         delete_chunks(statistics, list(document.chunks.values_list("pk", flat=True)))
         statistics.version += 1
         statistics.save()
@@ -285,7 +291,7 @@ def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
         document = (
             Document.objects.select_for_update(of=("self",)).select_related("collection").get(pk=chunk.document_id)
         )
-        statistics = lock_statistics(document.collection_id)
+        statistics = lock_collection_statistics(document.collection_id)
         stored = document.chunks.get(pk=chunk.pk)
         update_document_frequencies([stored.pk], sign=-1)
         with connection.cursor() as cursor:
@@ -301,7 +307,7 @@ def replace_chunk_questions(chunk: Chunk, questions: Sequence[str]) -> None:
                 WHERE id = %(id)s
                 RETURNING length
                 """,
-                build_analysis_parameters(
+                build_search_vector_parameters(
                     document,
                     [(stored.ordinal, stored.heading_path, questions, stored.content)],
                     stored.configuration or find_text_search_configuration(document),
@@ -323,9 +329,9 @@ def recompute_term_weights(collection: Collection, *, largest_drift: float = LAR
     share ``largest_drift``.
     """
     with transaction.atomic():
-        statistics = lock_statistics(collection.pk)
+        statistics = lock_collection_statistics(collection.pk)
         chunks = Chunk.objects.filter(collection=collection)
-        changed = statistics.weighting != describe_weighting()
+        changed = statistics.weighting != describe_bm25_parameters()
         if changed and statistics.chunks:
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -339,7 +345,7 @@ def recompute_term_weights(collection: Collection, *, largest_drift: float = LAR
         if not mean or not (changed or drifted):
             return False
         statistics.reference_length = mean
-        statistics.weighting = describe_weighting()
+        statistics.weighting = describe_bm25_parameters()
         statistics.version += 1
         statistics.save()
         _compute_term_weights(chunks, mean)

@@ -31,7 +31,7 @@ FEWEST_SHARDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DatabaseNode:
     name: str
     holds_shards: bool
     is_reachable: bool
@@ -54,7 +54,7 @@ def list_distributed_tables() -> set[str]:
     return {table for (table,) in rows} & set(DISTRIBUTED)
 
 
-def list_nodes() -> list[Node]:
+def list_nodes() -> list[DatabaseNode]:
     if not has_citus():
         return []
     rows = _run_statement(
@@ -62,7 +62,7 @@ def list_nodes() -> list[Node]:
         "LEFT JOIN run_command_on_all_nodes('SELECT 1', give_warning_for_connection_errors => true) USING (nodeid) "
         "WHERE isactive AND noderole = 'primary' ORDER BY nodeid"
     )
-    return [Node(*row) for row in rows]
+    return [DatabaseNode(*row) for row in rows]
 
 
 def count_shards() -> int:

@@ -15,7 +15,7 @@ from django.core.signals import setting_changed
 from django.db import DatabaseError, connection
 
 from retrieval.backends import build_backend
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured, EmbeddingFailed
 from retrieval.index.embedders.e5 import find_weights
 from retrieval.index.embedders.onnx import LocalEmbedder
 
@@ -62,10 +62,10 @@ def _build_site_embedder() -> TextEmbedder:
     if options:
         return build_chosen_embedder(options)
     stored = name.partition("/")[0]
-    return _build_built_in_embedder(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_new_embedder()
+    return _build_built_in_embedder(stored) if stored in settings.BUILT_IN_EMBEDDERS else get_embedder_for_new_vectors()
 
 
-def get_new_embedder() -> TextEmbedder:
+def get_embedder_for_new_vectors() -> TextEmbedder:
     """Return the embedder for new vectors: the one in the settings, else the one chosen in the admin, else a default.
 
     Raises: as :func:`get_embedder`.
@@ -92,7 +92,7 @@ def _build_chosen_embedder(options: str) -> TextEmbedder:
         return _build_built_in_embedder(arguments["built_in"])
     try:
         return LocalEmbedder(cache_dir=settings.DATA_DIR / "models", **arguments)
-    except (TypeError, ImproperEmbedder) as error:
+    except (TypeError, EmbedderMisconfigured) as error:
         raise ImproperlyConfigured(str(error)) from error
 
 
@@ -102,7 +102,7 @@ forget_candidates = _build_chosen_embedder.cache_clear
 def load_chosen_embedder() -> None:
     """Load the embedder that was chosen in the admin, unless the settings name one.
 
-    Raises: ImproperlyConfigured, EmbeddingFailed, ImproperEmbedder.
+    Raises: ImproperlyConfigured, EmbeddingFailed, EmbedderMisconfigured.
     """
     _, options = _read_stored_embedder()
     if options and not settings.EMBEDDER:
@@ -117,7 +117,7 @@ def describe_embedder_choice() -> str:
     """
     if settings.EMBEDDER or get_embedder() is _build_built_in_embedder(MULTILINGUAL_E5) or _read_stored_embedder()[1]:
         return ""
-    if get_embedder() is get_new_embedder():
+    if get_embedder() is get_embedder_for_new_vectors():
         return (
             f"The embedder is {MINILM}, for English: the weights of {MULTILINGUAL_E5}, for about 100 languages, come "
             "for Linux on x86-64 only. To end this notice, set EMBEDDING_MODEL=all-MiniLM-L6-v2."

@@ -24,24 +24,26 @@ BATCH = 64
 
 
 def reembed(report: Report) -> Embedder:
-    """Switch the site to the embedder of `get_new_embedder`: compute all vectors. Return the embedder's row.
+    """Compute all vectors with `get_embedder_for_new_vectors`, and switch the site to it. Return the embedder's row.
 
     Raises: EmbeddingFailed.
     """
-    wanted = embedder_choice.get_new_embedder()
-    return switch_embedder(encode_passages(wanted, report), wanted, report)
+    wanted = embedder_choice.get_embedder_for_new_vectors()
+    return switch_embedder(encode_passages_and_build_index(wanted, report), wanted, report)
 
 
-def encode_passages(wanted: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None) -> Embedder:
-    """Compute missing vectors with the embedder ``wanted``, build its vector index, and return its row.
+def encode_passages_and_build_index(
+    embedder: TextEmbedder, report: Report, options: Mapping[str, Any] | None = None
+) -> Embedder:
+    """Compute missing vectors with ``embedder``, build its vector index, and return its row.
 
     ``options`` are stored in the row; None leaves them unchanged. Raises: EmbeddingFailed.
     """
-    row, _ = Embedder.objects.get_or_create(name=wanted.name, defaults={"dimension": wanted.dimension})
+    row, _ = Embedder.objects.get_or_create(name=embedder.name, defaults={"dimension": embedder.dimension})
     if options is not None and row.options != options:
         row.options = dict(options)
         row.save(update_fields=["options"])
-    _encode_missing_passages(row, wanted, report)
+    _encode_missing_passages(row, embedder, report)
     report("vector index", 0, 1)
     build_index(row)
     return row

@@ -27,7 +27,7 @@ LONGEST_TEXT_KEPT = 300
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionState:
+class CollectionStatisticsSnapshot:
     """A collection's statistics at the start of a search.
 
     ``names`` are its slug and name. ``edition`` changes whenever the statistics change.
@@ -44,14 +44,14 @@ _frequencies: LruCache[tuple[int, tuple[int, str]], dict[str, int]] = LruCache(C
 _lexemes: LruCache[tuple[str, str], tuple[str, ...]] = LruCache(TEXTS_KEPT)
 
 
-def read_collection_states(collections: Sequence[int]) -> list[CollectionState]:
+def read_collection_states(collections: Sequence[int]) -> list[CollectionStatisticsSnapshot]:
     wanted = frozenset(collections)
     return get_or_read(
         ("collections", wanted), lambda: sorted(_fetch_collection_states(collections), key=lambda state: state.pk)
     )
 
 
-def _fetch_collection_states(collections: Sequence[int]) -> list[CollectionState]:
+def _fetch_collection_states(collections: Sequence[int]) -> list[CollectionStatisticsSnapshot]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, slug, name, CASE text_search_configuration WHEN 'auto' THEN coalesce(configurations, '') "
@@ -62,7 +62,7 @@ def _fetch_collection_states(collections: Sequence[int]) -> list[CollectionState
             [list(collections)],
         )
         return [
-            CollectionState(pk, (slug, name), tuple(configurations.split()), chunks, (version, written))
+            CollectionStatisticsSnapshot(pk, (slug, name), tuple(configurations.split()), chunks, (version, written))
             for pk, slug, name, configurations, chunks, version, written in cursor.fetchall()
         ]
 

@@ -9,7 +9,7 @@ from django.db.models.functions import MD5
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, parse_origin
+from core.encryption import SecretHolder, parse_url_origin
 from core.jobs import Job
 from retrieval.models.collection import Collection
 from retrieval.models.document import Document
@@ -81,7 +81,7 @@ class Source(SecretHolder):
         # secrets must be entered again.
         own = sorted((name, value) for name, value in self.options.items() if name.startswith("config."))
         connector = [self.options.get("connector"), own] if self.kind == "connector" else []
-        return self.kind, [parse_origin(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
+        return self.kind, [parse_url_origin(str(self.options.get(name))) for name in DESTINATION_OPTIONS], connector
 
     @property
     def is_pushed(self) -> bool:

@@ -10,7 +10,7 @@ from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from core.encryption import SecretHolder, parse_origin
+from core.encryption import SecretHolder, parse_url_origin
 from core.job_queue import enqueue_on_commit
 from core.jobs import Job, compute_retry_pause
 
@@ -45,7 +45,7 @@ class Webhook(SecretHolder):
 
     @property
     def secret_destination(self) -> object:
-        return parse_origin(self.address)
+        return parse_url_origin(self.address)
 
     def record_delivery(self, *, has_failed: bool) -> None:
         """Count failed deliveries in a row. After several, the webhook pauses, longer each time."""
@@ -92,8 +92,8 @@ class WebhookDelivery(Job):
     def select_next_jobs(cls) -> QuerySet[Self]:
         """Return for each webhook the first delivery that is due; none while the webhook is sending one."""
         sending = cls._default_manager.filter(webhook=OuterRef("webhook"), status=cls.RUNNING)
-        due = cls.startable().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
-        return cls.startable().filter(pk__in=due.values("pk"))
+        due = cls.select_startable_jobs().exclude(Exists(sending)).order_by("webhook", "pk").distinct("webhook")
+        return cls.select_startable_jobs().filter(pk__in=due.values("pk"))
 
     def end(self, status: str, error: str = "", **values: Any) -> bool:
         return super().end(status, error, finished_at=timezone.now(), **values)

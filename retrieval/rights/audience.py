@@ -59,10 +59,10 @@ def list_collection_readers(collection: Collection) -> list[PermittedReaders]:
         rule = _("It is the working copy of a draft. Only accounts that may change the documents of %s see it.")
         if draft.collection.visibility != Visibility.GRANTED:
             found.append(PermittedReaders(ReaderKind.STAFF, rule % draft.collection, Q(is_staff=True)))
-        found += _list_granted_readers(draft.collection, *CURATING)
+        found += _list_readers_by_grant(draft.collection, *CURATING)
     else:
         found += _list_readers_by_visibility(collection)
-        found += _list_granted_readers(collection, *CollectionGrant.Role)
+        found += _list_readers_by_grant(collection, *CollectionGrant.Role)
     return [*found, _list_superusers()]
 
 
@@ -120,7 +120,7 @@ def _list_readers_by_visibility(collection: Collection) -> Iterator[PermittedRea
     yield PermittedReaders(kind, rule, accounts)
 
 
-def _list_granted_readers(collection: Collection, *roles: str) -> Iterator[PermittedReaders]:
+def _list_readers_by_grant(collection: Collection, *roles: str) -> Iterator[PermittedReaders]:
     granted = CollectionGrant.objects.filter(collection=collection, role__in=roles).select_related("group", "user")
     for grant in granted:
         names = {"role": grant.get_role_display(), "collection": collection}
@@ -139,7 +139,7 @@ def _list_curators(collection: Collection) -> Iterator[PermittedReaders]:
         rule = _("Its metadata limit it to groups, but the account may change the documents of %s.") % collection
         allowed = User.objects.with_perm("retrieval.change_document", backend=MODEL_BACKEND, include_superusers=False)
         yield PermittedReaders(ReaderKind.STAFF, rule, Q(is_staff=True, pk__in=allowed.values("pk")))
-    yield from _list_granted_readers(base, *CURATING)
+    yield from _list_readers_by_grant(base, *CURATING)
 
 
 def _list_superusers() -> PermittedReaders:

@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class FilterChip:
     """A label for a chosen value or range of a filter, with a button to remove it.
 
     ``token`` is the argument of :func:`remove_chip`.
@@ -178,7 +178,7 @@ def _read_number(text: str) -> float | None:
     return number
 
 
-def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _iterate_chosen_values(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for part, field in (("languages", "language"), ("formats", "format")):
         if chosen.get(part):
             yield part, field, chosen[part]
@@ -194,7 +194,7 @@ def _iterate_chosen(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]
 def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> dict[str, Any]:
     known = {(each.filters_key, each.field) for each in offered}
     kept: dict[str, Any] = {}
-    for part, field, value in _iterate_chosen(chosen):
+    for part, field, value in _iterate_chosen_values(chosen):
         if (part, field) not in known:
             continue
         if part == "metadata_any":
@@ -206,19 +206,19 @@ def keep_offered_filters(chosen: Mapping[str, Any], offered: Iterable[OfferedFil
     return kept
 
 
-def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> list[Chip]:
+def list_chips(chosen: Mapping[str, Any], offered: Iterable[OfferedFilter]) -> list[FilterChip]:
     labels = {each.field: each.label for each in offered}
     chips = []
-    for part, field, value in _iterate_chosen(chosen):
+    for part, field, value in _iterate_chosen_values(chosen):
         built_in = BUILT_IN_FILTERS.get(field)
         label = labels.get(field) or (str(built_in[0]) if built_in else field)
         if part in ("dates", "numbers"):
-            chips.append(Chip(field, label, _describe_range(part, value), f"{field}="))
+            chips.append(FilterChip(field, label, _describe_range(part, value), f"{field}="))
             continue
         for text in dict.fromkeys(map(_format_value, value)):
-            chips.append(Chip(field, label, get_value_label(field, text), f"{field}={text}"))
+            chips.append(FilterChip(field, label, get_value_label(field, text), f"{field}={text}"))
     if named := chosen.get("documents"):
-        chips.append(Chip("", _("Documents"), str(len(named)), ""))
+        chips.append(FilterChip("", _("Documents"), str(len(named)), ""))
     return chips
 
 
@@ -241,7 +241,7 @@ def _describe_range(part: str, ends: Mapping[str, Any]) -> str:
 def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
     """Return the chosen filters without the value or range to which ``token`` belongs."""
     left: dict[str, Any] = {}
-    for part, field, value in _iterate_chosen(chosen):
+    for part, field, value in _iterate_chosen_values(chosen):
         if part in ("dates", "numbers"):
             if token != f"{field}=":
                 left.setdefault(part, []).append(value)
@@ -258,7 +258,7 @@ def remove_chip(chosen: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 def build_query_parameters(chosen: Mapping[str, Any]) -> QueryDict:
     query = QueryDict(mutable=True)
-    for part, field, value in _iterate_chosen(chosen):
+    for part, field, value in _iterate_chosen_values(chosen):
         if part in ("dates", "numbers"):
             for side in ("from", "to"):
                 if value.get(side) is not None:
@@ -270,7 +270,7 @@ def build_query_parameters(chosen: Mapping[str, Any]) -> QueryDict:
 
 def build_form(offered: Iterable[OfferedFilter], chosen: Mapping[str, Any]) -> list[FormFilter]:
     """Return the offered filters, with chosen values marked. Chosen values that are not offered come first."""
-    held = {(part, field): value for part, field, value in _iterate_chosen(chosen)}
+    held = {(part, field): value for part, field, value in _iterate_chosen_values(chosen)}
     shown = []
     for each in offered:
         value = held.get((each.filters_key, each.field))

@@ -97,13 +97,15 @@ def list_offered_filters(user: AnyUser, collection: str = "") -> tuple[OfferedFi
     ordered = [marked[field] for field in dict.fromkeys(row.field for row in rows)]
     if not ordered:
         return ()
-    key = _build_cache_key(filters, ordered)
+    key = _build_filters_cache_key(filters, ordered)
     # A collection's version changes with the metadata of its documents, but not with the days on which they were added
     # or changed. So cached days may be a minute old.
-    return caches["process"].get_or_set(key, lambda: tuple(_load_filters(filters, ordered)), _KEPT_SECONDS) or ()
+    return (
+        caches["process"].get_or_set(key, lambda: tuple(_load_offered_filters(filters, ordered)), _KEPT_SECONDS) or ()
+    )
 
 
-def _build_cache_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
+def _build_filters_cache_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> str:
     versions = CollectionStatistics.objects.filter(collection__in=filters.collections).order_by("collection")
     parts = (
         [(row.field, row.label, row.kind) for row in marked],
@@ -116,7 +118,7 @@ def _build_cache_key(filters: SearchFilters, marked: Sequence[MarkedFilter]) -> 
     return f"filters:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
-def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
+def _load_offered_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Iterable[OfferedFilter]:
     rows = list_matching_documents(filters).filter(text__isnull=False).order_by()
     for each in marked:
         kind = BUILT_IN_FILTERS[each.field][1] if each.field in BUILT_IN_FILTERS else each.kind
@@ -125,7 +127,7 @@ def _load_filters(filters: SearchFilters, marked: Iterable[MarkedFilter]) -> Ite
             shown = sorted(values[:MOST_VALUES], key=lambda value: value.label.casefold())
             if values:
                 yield OfferedFilter(each.field, each.name, kind, tuple(shown), len(values) > MOST_VALUES)
-        elif (extent := _find_extent(rows, each.field, kind)) is not None:
+        elif (extent := _find_value_range(rows, each.field, kind)) is not None:
             yield OfferedFilter(each.field, each.name, kind, first=extent[0], last=extent[1])
 
 
@@ -156,7 +158,7 @@ def get_value_label(field: str, value: str) -> str:
     return value
 
 
-def _find_extent(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, str] | None:
+def _find_value_range(rows: QuerySet[Document], field: str, kind: str) -> tuple[str, str] | None:
     if field in DATE_COLUMNS:
         ends = rows.aggregate(first=Min(DATE_COLUMNS[field]), last=Max(DATE_COLUMNS[field]))
         first, last = (localtime(end).date().isoformat() if end else "" for end in (ends["first"], ends["last"]))

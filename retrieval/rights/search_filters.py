@@ -52,16 +52,16 @@ def build_filters(user: AnyUser, collection: str = "", **wanted: object) -> Sear
     "All" leaves out working copies. It also leaves out collections that callers must name, unless documents are wanted
     or there are no others. Raises: InvalidQuery, with the same message for a missing and an unreadable collection.
     """
-    filters = _build_filters(Collection.objects.readable_by(user), collection, wanted)
+    filters = _build_search_filters(Collection.objects.readable_by(user), collection, wanted)
     return replace(filters, readers=find_limiting_rights(filters.collections, user))
 
 
 def build_unrestricted_filters(collection: str = "", **wanted: object) -> SearchFilters:
     """Return filters that ignore the rights to read, for management commands. Raises: InvalidQuery."""
-    return replace(_build_filters(Collection.objects.all(), collection, wanted), readers=())
+    return replace(_build_search_filters(Collection.objects.all(), collection, wanted), readers=())
 
 
-def _build_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
+def _build_search_filters(collections: CollectionQuerySet, collection: str, wanted: dict[str, object]) -> SearchFilters:
     collections = collections.filter(slug=collection) if collection else collections.in_service()
     rows = list(collections.order_by("pk").values_list("pk", "is_searched_by_name"))
     # Wanted documents may be in collections that are only searched if the caller names them.

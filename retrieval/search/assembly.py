@@ -41,7 +41,7 @@ class _SurroundingPassages:
     def get(self, place: Place) -> Passage | None:
         return self._known.get(place)
 
-    def find_rest(self, passage: Passage, start: int, end: int) -> list[Passage]:
+    def find_other_passages(self, passage: Passage, start: int, end: int) -> list[Passage]:
         """Return the other loaded passages with characters ``start`` to ``end``; none if there are too many."""
         found: list[Passage] = []
         for step in (-1, 1):
@@ -58,7 +58,7 @@ class _SurroundingPassages:
         return found
 
 
-def _find_cut_blocks(passage: Passage) -> list[tuple[int, int]]:
+def _find_partial_blocks(passage: Passage) -> list[tuple[int, int]]:
     return [
         (block.start, block.end)
         for block in passage.blocks
@@ -130,9 +130,9 @@ def assemble_context(
         chosen.add_rest_of_blocks(found, surroundings, budget_tokens)
     for passage in likely:
         chosen.add_neighbours(passage, surroundings, expand)
-    chosen.complete_neighbours(surroundings)
+    chosen.complete_blocks_of_neighbours(surroundings)
     ordered = _order_blocks(
-        [_build_context_block(run, chosen.score_of) for run in _group_runs(chosen.passages.values())]
+        [_build_context_block(run, chosen.score_of) for run in _group_adjacent_passages(chosen.passages.values())]
     )
     characters = sum(len(passage.content) for passage in chosen.passages.values())
     return AssembledContext(
@@ -154,7 +154,7 @@ def assemble_context(
 
 def build_unranked_blocks(passages: Iterable[Passage]) -> list[ContextBlock]:
     """Join adjacent passages to blocks, in reading order. Every block has the score 0."""
-    runs = _group_runs(passages)
+    runs = _group_adjacent_passages(passages)
     return [_build_context_block(run, {get_passage_place(passage): 0.0 for passage in run}) for run in runs]
 
 
@@ -181,7 +181,7 @@ _Need = tuple[Passage, int, int]
 
 
 def _find_needed_ranges(passage: Passage, whole_sections: bool) -> list[_Need]:
-    ranges = _find_cut_blocks(passage)
+    ranges = _find_partial_blocks(passage)
     if whole_sections:
         ranges += _find_partial_sections(passage)
     return [(passage, start, end) for start, end in ranges]
@@ -210,7 +210,7 @@ class _ChosenPassages:
     ) -> None:
         for passage, start, end in needs:
             if get_passage_place(passage) in self.score_of:
-                self._add(surroundings.find_rest(passage, start, end), budget_tokens)
+                self._add(surroundings.find_other_passages(passage, start, end), budget_tokens)
 
     def add_neighbours(self, passage: Passage, surroundings: _SurroundingPassages, expand: int) -> None:
         document, ordinal = get_passage_place(passage)
@@ -224,14 +224,14 @@ class _ChosenPassages:
                 is_added = neighbour is not None and self._add([neighbour], self._budget_tokens)
                 sides[side] = place in self.passages or is_added
 
-    def complete_neighbours(self, surroundings: _SurroundingPassages) -> None:
+    def complete_blocks_of_neighbours(self, surroundings: _SurroundingPassages) -> None:
         """Complete tables and other blocks that a passage next to a hit contains only in part."""
         neighbours = [passage for place, passage in self.passages.items() if place not in self.score_of]
         needs = [need for passage in neighbours for need in _find_needed_ranges(passage, whole_sections=False)]
         if needs:
             surroundings.load([], needs, 0)
             for passage, start, end in needs:
-                self._add(surroundings.find_rest(passage, start, end), self._budget_tokens)
+                self._add(surroundings.find_other_passages(passage, start, end), self._budget_tokens)
 
     def _add(self, passages: Sequence[Passage], budget_tokens: int) -> bool:
         new = {
@@ -247,7 +247,7 @@ class _ChosenPassages:
         return True
 
 
-def _group_runs(passages: Iterable[Passage]) -> list[list[Passage]]:
+def _group_adjacent_passages(passages: Iterable[Passage]) -> list[list[Passage]]:
     by_document: dict[int, list[Passage]] = defaultdict(list)
     for passage in passages:
         by_document[passage.document_id].append(passage)

@@ -36,7 +36,7 @@ def load_chunk_texts(chunk_ids: Sequence[int]) -> dict[int, str]:
     return {pk: texts[pk] for pk in chunk_ids if pk in texts}
 
 
-def find_numbered_chunks(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
+def find_chunks_with_section_number(chunk_ids: Sequence[int], noun: str, number: str) -> set[int]:
     """Return the ids of chunks with a heading or list item that has this number, for a question about "section 3.2".
 
     ``noun`` is the word before the number.
@@ -133,7 +133,7 @@ def load_metadata(chunk_ids: Iterable[int]) -> dict[int, dict[str, object]]:
     return {pk: {**metadata, "document": document, "collection": slug} for pk, metadata, document, slug in rows}
 
 
-def find_chunks_with_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
+def find_chunks_with_curator_question(question: str, given: Mapping[int, Sequence[str]]) -> frozenset[int]:
     """Return the chunks for which a curator entered this question, or a very similar one.
 
     ``given`` maps chunk ids to the curators' questions.

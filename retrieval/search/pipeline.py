@@ -31,12 +31,17 @@ from retrieval.metrics import RERANK_FAILURES, SEARCH_SECONDS
 from retrieval.models import Chunk
 from retrieval.profile_settings import ProfileSettings
 from retrieval.rights.search_filters import filter_by_document
-from retrieval.search.passage_rows import find_chunks_with_question, find_numbered_chunks, load_metadata, load_passages
+from retrieval.search.passage_rows import (
+    find_chunks_with_curator_question,
+    find_chunks_with_section_number,
+    load_metadata,
+    load_passages,
+)
 from retrieval.search.profiles.profiles import NamedProfile, active_profile, apply_hybrid_setting
 from retrieval.search.ranking.fusion import apply_boosts, fuse_rankings, merge_searches
 from retrieval.search.ranking.new_subjects import is_new_subject
 from retrieval.search.ranking.plans import SearchPlan, build_plan
-from retrieval.search.ranking.preferences import StrengthMeasure, put_own_language_first
+from retrieval.search.ranking.preferences import MatchStrengthMeasure, put_own_language_first
 from retrieval.search.ranking.reranking import rerank_in_time
 from retrieval.search.ranking.retrievers import (
     CandidateData,
@@ -47,9 +52,13 @@ from retrieval.search.ranking.retrievers import (
 from retrieval.search.trace import Hit, RerankTrace, RetrieverTrace, SearchResult, SearchTrace
 from retrieval.search.understanding.classification import classify_question
 from retrieval.search.understanding.corrected_spelling import correct_spelling
-from retrieval.search.understanding.joined_questions import choose_search_weights, join_questions
+from retrieval.search.understanding.joined_questions import choose_search_weights, join_with_earlier_questions
 from retrieval.search.understanding.named_subject import add_identifier_from_history
-from retrieval.search.understanding.named_things import find_alphanumeric_codes, find_named_collections, find_section
+from retrieval.search.understanding.named_things import (
+    find_alphanumeric_codes,
+    find_named_collections,
+    find_named_section,
+)
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
 from retrieval.types import (
@@ -93,7 +102,7 @@ class Stopwatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _QueryResults:
     """The retrievers' results for ``query``, one form of the question, and the weight of this form."""
 
     query: str
@@ -138,19 +147,21 @@ class _QuestionResults:
 
     question: _Question
     asked: Sequence[Sequence[RetrieverResult]]
-    searches: Sequence[_Search]
+    searches: Sequence[_QueryResults]
     lists: Sequence[list[Candidate]]
-    strengths: StrengthMeasure | None
+    strengths: MatchStrengthMeasure | None
     tried: TriedQuestions
 
     @property
-    def candidate_data(self) -> list[CandidateData]:
+    def candidate_data_of_queries(self) -> list[CandidateData]:
         return [each.known for each in self.searches]
 
     @property
     def matched_terms(self) -> dict[int, tuple[str, ...]]:
         """The question's terms that each chunk contains, by chunk id, from the first search that found it."""
-        return {pk: found for each in reversed(self.candidate_data) for pk, found in each.matched_terms.items()}
+        return {
+            pk: found for each in reversed(self.candidate_data_of_queries) for pk, found in each.matched_terms.items()
+        }
 
 
 @span("search")
@@ -197,7 +208,7 @@ def search(
     )
     watch.record_stage("classify")
     found = _retrieve_and_fuse(understood, filters, plan, watch, tried or {})
-    candidates, rerank_trace = _rank(found, plan, watch)
+    candidates, rerank_trace = _rank_question_results(found, plan, watch)
     return _build_result(used.name, found, plan, candidates, rerank_trace, filters, watch)
 
 
@@ -228,10 +239,10 @@ def _prepare_question(
         text = reformulation.query
     # Vectors are computed in the background during the database queries.
     if tuned.method is not SearchMethod.LEXICAL:
-        for searched in filter(None, (parse_question(text).text, join_questions(text, joined_with))):
+        for searched in filter(None, (parse_question(text).text, join_with_earlier_questions(text, joined_with))):
             begin_encoding_query(searched)
     try:
-        prefetch_terms([*filter(None, (text, join_questions(text, joined_with)))], filters.collections)
+        prefetch_terms([*filter(None, (text, join_with_earlier_questions(text, joined_with)))], filters.collections)
     except DatabaseError as error:
         # The keyword retriever repeats this query, and reports a failure.
         logger.warning("The words of a question could not be looked up beforehand: %s", error)
@@ -241,11 +252,11 @@ def _prepare_question(
         reformulation = correct_spelling(reformulation, filters)
     text = reformulation.query
     watch.record_stage("reformulate")
-    section = find_section(text)
+    section = find_named_section(text)
     return _Question(
         asked=asked,
         text=text,
-        joined=join_questions(text, joined_with),
+        joined=join_with_earlier_questions(text, joined_with),
         history=joined_with,
         reformulation=reformulation,
         classification=classify_question(text),
@@ -269,37 +280,39 @@ def _retrieve_and_fuse(
         # Chunks in ``tried`` must pass the filters too.
         passing = filter_by_document(Chunk.objects.filter(pk__in=tried, collection__in=filters.collections), filters)
         tried = {pk: tried[pk] for pk in passing.order_by().values_list("pk", flat=True)}
-    searches = _build_answered_searches(question.texts, asked, load_candidate_data(asked, plan, tried))
+    searches = _collect_query_results(question.texts, asked, load_candidate_data(asked, plan, tried))
     watch.record_stage("scores")
-    lists = _fuse_each_search(searches, plan, tried)
+    lists = _fuse_rankings_of_queries(searches, plan, tried)
     strengths = (
-        _build_strength_measure(question.text, searches[0], lists) if question.reformulation is not None else None
+        _build_match_strength_measure(question.text, searches[0], lists) if question.reformulation is not None else None
     )
     if len(lists) > 1 and strengths and is_new_subject(question.text, lists[0], lists[1], strengths):
         question, searches = question.drop_history(), [replace(searches[0], weight=1.0)]
-        lists = _fuse_each_search(searches, plan, tried)
+        lists = _fuse_rankings_of_queries(searches, plan, tried)
     return _QuestionResults(question, asked, searches, lists, strengths, tried)
 
 
-def _rank(
+def _rank_question_results(
     found: _QuestionResults, plan: SearchPlan, watch: Stopwatch
 ) -> tuple[tuple[Candidate, ...], RerankTrace | None]:
     question, terms = found.question, found.matched_terms
     named_codes: dict[int, AbstractSet[str]] = {pk: question.codes.intersection(words) for pk, words in terms.items()}
     if question.section is not None:
         ids = {chunk.chunk_id for each in found.searches for ranking in each.rankings for chunk in ranking.chunks}
-        for pk in find_numbered_chunks(sorted(ids), *question.section):
+        for pk in find_chunks_with_section_number(sorted(ids), *question.section):
             named_codes[pk] = named_codes.get(pk, frozenset()) | {question.section[1]}
     places: list[MetadataBoost] = []
     given: AbstractSet[int] = frozenset()
     if question.reformulation is not None:
         before = question.history[-1] if question.history and not question.named_collections else None
         places = _build_location_boosts(question.named_collections, before)
-        given = find_chunks_with_question(question.text, {**found.candidate_data[0].given_questions, **found.tried})
+        given = find_chunks_with_curator_question(
+            question.text, {**found.candidate_data_of_queries[0].given_questions, **found.tried}
+        )
     ordered, rerank_trace = _rank_candidates(found.searches, found.lists, plan, places, named_codes, given, watch)
     if found.strengths is not None:
         ordered = put_own_language_first(ordered, found.strengths)
-    return _rank_or_drop_candidates(ordered, plan, found.candidate_data, terms), rerank_trace
+    return _rank_or_drop_candidates(ordered, plan, found.candidate_data_of_queries, terms), rerank_trace
 
 
 def _build_result(
@@ -363,13 +376,13 @@ def _build_location_boosts(named_collections: Sequence[str], previous_turn: Turn
     return boosts
 
 
-def _build_answered_searches(
+def _collect_query_results(
     texts: Sequence[str], asked: Sequence[Sequence[RetrieverResult]], known: Sequence[CandidateData]
-) -> list[_Search]:
+) -> list[_QueryResults]:
     rankings = [[result.ranking for result in results if result.ranking is not None] for results in asked]
     weights = choose_search_weights(texts[0])
     answered = [
-        _Search(text, weight, found, each)
+        _QueryResults(text, weight, found, each)
         for text, weight, found, each in zip(texts, weights, rankings, known, strict=False)
         if found
     ]
@@ -380,37 +393,41 @@ def _build_answered_searches(
     return answered if len(answered) > 1 else [replace(answered[0], weight=1.0)]
 
 
-def _fuse_each_search(searches: Sequence[_Search], plan: SearchPlan, others: Iterable[int]) -> list[list[Candidate]]:
+def _fuse_rankings_of_queries(
+    searches: Sequence[_QueryResults], plan: SearchPlan, others: Iterable[int]
+) -> list[list[Candidate]]:
     with span("search.fusion"):
         ids = {chunk.chunk_id for each in searches for ranking in each.rankings for chunk in ranking.chunks}
         ids.update(others)
         return [
-            fuse_rankings(plan, each.rankings, each.known.scores, ids, _find_largest_share(each.known.word_shares, ids))
+            fuse_rankings(
+                plan, each.rankings, each.known.scores, ids, _find_largest_word_share(each.known.word_shares, ids)
+            )
             for each in searches
         ]
 
 
-def _find_largest_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
+def _find_largest_word_share(shares: Mapping[int, float], chunk_ids: AbstractSet[int]) -> float:
     return max((share for pk, share in shares.items() if pk in chunk_ids), default=1.0)
 
 
-def _build_strength_measure(
-    question: str, search: _Search, lists: Sequence[Sequence[Candidate]]
-) -> StrengthMeasure | None:
+def _build_match_strength_measure(
+    question: str, search: _QueryResults, lists: Sequence[Sequence[Candidate]]
+) -> MatchStrengthMeasure | None:
     calibration = find_current_calibration()
     if calibration is None or not lists[0]:
         return None
     known = search.known
-    return StrengthMeasure(calibration, identify_language(question), known.word_shares, known.languages)
+    return MatchStrengthMeasure(calibration, identify_language(question), known.word_shares, known.languages)
 
 
 def _rank_candidates(
-    searches: Sequence[_Search],
+    searches: Sequence[_QueryResults],
     lists: Sequence[list[Candidate]],
     plan: SearchPlan,
-    places: Sequence[MetadataBoost],
-    codes: Mapping[int, AbstractSet[str]],
-    given: AbstractSet[int],
+    place_boosts: Sequence[MetadataBoost],
+    named_codes: Mapping[int, AbstractSet[str]],
+    same_question_chunks: AbstractSet[int],
     watch: Stopwatch,
 ) -> tuple[list[Candidate], RerankTrace | None]:
     tuned = plan.settings
@@ -421,14 +438,14 @@ def _rank_candidates(
                 [(each.query, each.weight, found) for each, found in zip(searches, lists, strict=True)]
             )
         # Only boosts need the documents' metadata, which takes a database query.
-        boosts = [*tuned.metadata_boosts, *places]
+        boosts = [*tuned.metadata_boosts, *place_boosts]
         stored = load_metadata([each.chunk_id for each in fused]) if boosts else {}
-        boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*codes.values()))]
-        boosts += [GIVEN] if given else []
+        boosts += [MetadataBoost("code", code, NAMED_CODE) for code in sorted(set().union(*named_codes.values()))]
+        boosts += [GIVEN] if same_question_chunks else []
         if boosts:
             ids = {each.chunk_id for each in fused}
-            metadata = {pk: {**stored.get(pk, {}), "code": sorted(codes.get(pk, ()))} for pk in ids}
-            for pk in given & ids:
+            metadata = {pk: {**stored.get(pk, {}), "code": sorted(named_codes.get(pk, ()))} for pk in ids}
+            for pk in same_question_chunks & ids:
                 metadata[pk][GIVEN.key] = GIVEN.value
             fused = apply_boosts(fused, boosts, metadata)
     watch.record_stage("fuse")

@@ -27,10 +27,10 @@ def wait_for_search_slot() -> Iterator[None]:
     # Searches that still run may need this thread's database connection.
     database.release_connections()
     if not _queue.acquire(blocking=False):
-        _refuse_search()
+        _raise_search_busy()
     try:
         if not _places.acquire(timeout=SEARCH_WAIT_SECONDS):
-            _refuse_search()
+            _raise_search_busy()
         try:
             yield
         finally:
@@ -39,6 +39,6 @@ def wait_for_search_slot() -> Iterator[None]:
         _queue.release()
 
 
-def _refuse_search() -> None:
+def _raise_search_busy() -> None:
     REFUSED_SEARCHES.inc()
     raise SearchBusy(_("Too many searches are running. Please try again in a few seconds."))

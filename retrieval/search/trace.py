@@ -74,7 +74,7 @@ class SearchTrace:
 
     ``profile`` is the name of the search settings, or empty. ``named_collections`` are slugs. ``joined_query`` is
     earlier questions followed by ``query``, or empty if earlier questions were not searched.
-    :meth:`without_errors` removes messages for staff.
+    :meth:`copy_without_errors` removes messages for staff.
     """
 
     question: str
@@ -111,7 +111,7 @@ class SearchTrace:
             failed.append("rerank")
         return (*failed, "unencoded") if self.is_partly_encoded else tuple(failed)
 
-    def without_errors(self) -> Self:
+    def copy_without_errors(self) -> Self:
         return replace(
             self,
             retrievers=tuple(replace(each, error="") for each in self.retrievers),

@@ -36,9 +36,9 @@ from retrieval.sources.protocol import (
     ItemGone,
     ItemRejected,
     RemoteItem,
-    SourceRefused,
+    RunAttemptTimedOut,
     SourceUnavailable,
-    TimeIsUp,
+    SourceUnreadable,
 )
 from retrieval.sources.taking_readers import ReadersBySource
 
@@ -100,7 +100,7 @@ def _get_details_without_notes(run: SourceRun) -> dict[str, Any]:
 LARGEST_SHARE = 0.2
 
 
-def _needs_consent(gone: int, total: int) -> bool:
+def _needs_deletion_consent(gone: int, total: int) -> bool:
     return gone > 0 and (gone == total or (gone > 1 and gone > LARGEST_SHARE * total))
 
 
@@ -158,7 +158,7 @@ class SourceComparison:
     def compare_and_store(self, connector: Connector) -> None:
         """Make the stored documents equal to the source's.
 
-        Raises: SourceRefused, SourceUnavailable, TimeIsUp, LeaseLost.
+        Raises: SourceUnreadable, SourceUnavailable, RunAttemptTimedOut, LeaseLost.
         """
         try:
             self._process_items(connector, self._list_items(connector))
@@ -170,9 +170,9 @@ class SourceComparison:
         self._end_run(connector)
 
     def _store_notes(self, connector: Connector) -> None:
-        about_readers = self._readers.list_notes() if self._readers is not None else []
+        about_readers = self._readers.list_run_log_lines() if self._readers is not None else []
         told: dict[str, list[Any]] = {
-            "notes": connector.run_notes,
+            "notes": connector.notes_for_run_log,
             "samples": connector.samples,
             "about_readers": about_readers,
         }
@@ -222,9 +222,11 @@ class SourceComparison:
         if not self._has_read or time.monotonic() - self._started <= WORKING_SECONDS:
             return
         if not self._is_real:
-            raise SourceRefused(_t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60))
+            raise SourceUnreadable(
+                _t("A preview of this source takes longer than %d minutes.") % (WORKING_SECONDS / 60)
+            )
         self._store_progress(connector)
-        raise TimeIsUp
+        raise RunAttemptTimedOut
 
     def _process_item(self, connector: Connector, found: RemoteItem) -> Iterable[RemoteItem]:
         item = self._items.get(found.key)
@@ -269,14 +271,14 @@ class SourceComparison:
             self._record_failure(found, item, str(error), is_rejected=isinstance(error, ItemRejected))
         except DocumentRejected as error:
             if reason := find_reason_not_to_add(self._source.collection):
-                raise SourceRefused(reason) from error
+                raise SourceUnreadable(reason) from error
             self._record_failure(found, item, str(error))
         return _read_links(item) if item is not None and found.key in self._present else ()
 
     def _update_document_readers(self, taken: ReadersBySource, found: RemoteItem, item: SourceItem | None) -> None:
         readers = self._wanted_readers[found.key] = taken.find_readers(found, item)
         if not self._is_real:
-            taken.count_expected_changes(item, readers)
+            taken.count_expected_reader_changes(item, readers)
         elif item is not None and item.name in self._documents and taken.changes_readers(item, readers):
             try:
                 with transaction.atomic():
@@ -290,7 +292,7 @@ class SourceComparison:
                             self._run.write_under_lease(details=self._tally.details)
                             self._has_read = True
             except DocumentRejected as error:
-                raise SourceRefused(str(error)) from error
+                raise SourceUnreadable(str(error)) from error
 
     def _store_fetched(self, found: RemoteItem, item: SourceItem | None, fetched: FetchedItem) -> None:
         data = fetched.data if is_included(found.name, self._source.options) else None
@@ -300,14 +302,14 @@ class SourceComparison:
             # The item is no longer a document, for example because its address redirects.
             self._present.discard(found.key)
             return
-        content_hash = _hash_content(data, found, fetched) if data is not None else ""
+        content_hash = _hash_item_content(data, found, fetched) if data is not None else ""
         if data is None:
             outcome = Outcome.PASSED
         elif had_document and item.content_hash == content_hash:
             outcome = Outcome.UNCHANGED
         else:
             outcome = Outcome.CHANGED if had_document else Outcome.ADDED
-            item.name = item.name if had_document else self._choose_name(found, fetched)
+            item.name = item.name if had_document else self._choose_document_name(found, fetched)
             check_item_content(data, item.name)
         if self._is_real:
             with transaction.atomic():
@@ -321,14 +323,14 @@ class SourceComparison:
                         data,
                         title=found.title[:500],
                         url=url,
-                        metadata=self._combine_metadata({}, fetched.metadata) if outcome == Outcome.ADDED else None,
+                        metadata=self._merge_item_metadata({}, fetched.metadata) if outcome == Outcome.ADDED else None,
                         origin=self._source,
                     )
                     if fetched.metadata is not None and not is_new:
                         self._store_description(submission.document, url, fetched.metadata)
                     if self._readers is not None:
                         readers, of_source = self._wanted_readers[found.key], lock_source_metadata(self._source)
-                        self._readers.set_readers_of_read_item(
+                        self._readers.set_readers_of_fetched_item(
                             item, submission.document, of_source, readers, fetched.metadata
                         )
                         self._run.write_under_lease(details=self._tally.details)
@@ -346,15 +348,15 @@ class SourceComparison:
         self._tally.count(outcome, found.name, fetched.reason)
 
     def _store_description(self, document: Document, url: str, metadata: Mapping[str, object]) -> None:
-        document.metadata = self._combine_metadata(document.metadata, metadata)
+        document.metadata = self._merge_item_metadata(document.metadata, metadata)
         Document.objects.filter(pk=document.pk).update(url=url, metadata=document.metadata)
         document.copy_metadata_to_members()
 
-    def _combine_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
+    def _merge_item_metadata(self, own: Mapping[str, object], told: Mapping[str, object] | None) -> dict[str, object]:
         merged = {**own, **(told or {}), **lock_source_metadata(self._source)}
         return {name: value for name, value in merged.items() if value is not None}
 
-    def _choose_name(self, found: RemoteItem, fetched: FetchedItem) -> str:
+    def _choose_document_name(self, found: RemoteItem, fetched: FetchedItem) -> str:
         name = f"{self._source.name}/{fetched.name or found.name}"
         if self._key_of_name.get(name, found.key) != found.key:
             path, mark = PurePosixPath(name), hashlib.sha256(found.key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -434,7 +436,7 @@ class SourceComparison:
             gone = self._keep_documents_of_gone_items(gone)
         agreed = {item.pk for item in gone if self._run.may_remove and item.is_held}
         in_question = [item for item in gone if item.name in self._documents and item.pk not in agreed]
-        is_too_much = _needs_consent(len(in_question), self._total_before - len(agreed))
+        is_too_much = _needs_deletion_consent(len(in_question), self._total_before - len(agreed))
         held = {item.pk for item in in_question} if is_too_much else set()
         if self._is_real:
             SourceItem.objects.filter(pk__in=held).update(is_held=True)
@@ -462,7 +464,7 @@ class SourceComparison:
             item.delete()
 
 
-def _hash_content(data: bytes, found: RemoteItem, fetched: FetchedItem) -> str:
+def _hash_item_content(data: bytes, found: RemoteItem, fetched: FetchedItem) -> str:
     facts = b"" if fetched.metadata is None else json.dumps([found.url, found.title, fetched.metadata]).encode()
     return hashlib.sha256(data + facts).hexdigest()
 
@@ -478,6 +480,6 @@ def _read_links(item: SourceItem) -> Iterator[RemoteItem]:
 
 def _check_item_count(items: int) -> None:
     if items > MOST_ITEMS:
-        raise SourceRefused(
+        raise SourceUnreadable(
             _t("There are more than %d items: narrow it down with patterns, or make several sources.") % MOST_ITEMS
         )

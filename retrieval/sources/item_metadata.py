@@ -12,7 +12,7 @@ from retrieval.models import PushedItem, Source, SourceItem
 from retrieval.models.source import EVERYBODY
 
 
-def combine_metadata(
+def combine_document_metadata(
     own: Mapping[str, object], of_source: Mapping[str, object], readers: Iterable[str] | None
 ) -> dict[str, object]:
     """Return the metadata of an item's document.
@@ -21,7 +21,7 @@ def combine_metadata(
     groups that ``own``, ``of_source`` and ``readers`` have.
     """
     key = settings.DOCUMENT_GROUPS_KEY
-    admitted = [collect_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
+    admitted = [collect_group_names(metadata[key]) for metadata in (own, of_source) if key in metadata]
     if readers is not None:
         admitted.append(set(readers))
     combined = {**own, **of_source}
@@ -34,15 +34,15 @@ def combine_item_metadata(item: SourceItem, of_source: Mapping[str, object]) -> 
     if item.readers is None:
         # If readers are not imported, the source's metadata replace the item's, also for the key that names groups.
         return {**own, **of_source}
-    return combine_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
+    return combine_document_metadata(own, of_source, None if item.readers == EVERYBODY else item.readers)
 
 
-def collect_names(value: object) -> set[str]:
+def collect_group_names(value: object) -> set[str]:
     names: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return {name for name in names if isinstance(name, str)}
 
 
-def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
+def restore_metadata_of_items(source: Source, before: Mapping[str, object]) -> None:
     """Restore the items' own readers and metadata in the documents of a source whose metadata changed.
 
     ``before`` are the source's earlier metadata. Call this after the new metadata were copied to all documents, because
@@ -59,7 +59,7 @@ def update_metadata_of_items(source: Source, before: Mapping[str, object]) -> No
 
 
 def combine_pushed_metadata(item: PushedItem, of_source: Mapping[str, object]) -> dict[str, object]:
-    return combine_metadata(item.metadata, of_source, item.readers)
+    return combine_document_metadata(item.metadata, of_source, item.readers)
 
 
 def remove_imported_readers(source: Source) -> None:

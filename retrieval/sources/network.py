@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _t
 from lxml import etree
 
 from core import deadline
-from core.encryption import parse_origin
+from core.encryption import parse_url_origin
 from core.http_client import build_bounded_client
 from retrieval.sources.protocol import (
     AddressRefused,
@@ -32,8 +32,8 @@ from retrieval.sources.protocol import (
     ItemGone,
     ItemRejected,
     RemoteItem,
-    SourceRefused,
     SourceUnavailable,
+    SourceUnreadable,
 )
 from retrieval.text.encodings import find_python_codec, find_xml_encoding
 
@@ -189,7 +189,7 @@ class Client:
         headers: Mapping[str, str] = {},
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self._origin = parse_origin(origin)
+        self._origin = parse_url_origin(origin)
         self._auth = httpx2.BasicAuth(*account) if account and any(account) else None
         self._headers = dict(headers)
         self._request_seconds = request_seconds
@@ -237,7 +237,7 @@ class Client:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, most_bytes: int
     ) -> Response:
-        is_own = parse_origin(url) == self._origin
+        is_own = parse_url_origin(url) == self._origin
         own_headers = self._headers if is_own else {}
         auth = self._auth if is_own else None
         try:
@@ -313,10 +313,10 @@ def check_item_response(response: Response, name: str) -> None:
 
 
 def check_listing_response(response: Response) -> None:
-    """Raise SourceRefused for a wrong password or address, SourceUnavailable for a temporary error."""
+    """Raise SourceUnreadable for a wrong password or address, SourceUnavailable for a temporary error."""
     host = _read_host(response.url)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        raise SourceRefused(
+        raise SourceUnreadable(
             _t("%(host)s refused the user name or the password (%(status)d).")
             % {"host": host, "status": response.status}
         )
@@ -325,7 +325,7 @@ def check_listing_response(response: Response) -> None:
     if response.status >= 500:
         raise SourceUnavailable(_t("%(host)s answered %(status)d.") % {"host": host, "status": response.status})
     if not (200 <= response.status < 300 or response.is_unchanged):
-        raise SourceRefused(
+        raise SourceUnreadable(
             _t("%(url)s answered %(status)d: check the address.") % {"url": response.url, "status": response.status}
         )
 
@@ -333,10 +333,10 @@ def check_listing_response(response: Response) -> None:
 def check_page_is_new(seen: set[str], keys: Collection[str]) -> None:
     """Add the keys of a page of results to ``seen``.
 
-    Raises: SourceRefused if no key is new, because the server repeats its results.
+    Raises: SourceUnreadable if no key is new, because the server repeats its results.
     """
     if seen.issuperset(keys):
-        raise SourceRefused(_t("The listing does not end: a page is empty or was repeated."))
+        raise SourceUnreadable(_t("The listing does not end: a page is empty or was repeated."))
     seen.update(keys)
 
 

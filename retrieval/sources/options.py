@@ -20,9 +20,9 @@ from core.encryption import SecretHolder, SecretUnreadable, decrypt
 from retrieval.documents.drafts.editing import lock_collections_for_change
 from retrieval.documents.formats import is_leftover_file
 from retrieval.models import Source
-from retrieval.sources.item_metadata import remove_imported_readers, update_metadata_of_items
+from retrieval.sources.item_metadata import remove_imported_readers, restore_metadata_of_items
 from retrieval.sources.network import resolve_host
-from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import AddressRefused, SourceUnavailable, SourceUnreadable
 
 
 class LinesField(forms.CharField):
@@ -54,7 +54,7 @@ class AddressInput(forms.URLInput):
         super().__init__(attrs={"class": "vURLField"})
 
 
-class AddressField(forms.URLField):
+class WebAddressField(forms.URLField):
     """A form field for a web address without a password.
 
     If ``is_asked`` is true, the site will send requests to the address, so its server is checked.
@@ -106,13 +106,13 @@ class SourceOptionsForm(forms.Form):
         self.order_fields([name for name in self.fields if name not in shared])
 
 
-class Account(forms.Form):
+class SourceAccountForm(forms.Form):
     username = forms.CharField(label=_("User name"), required=False, max_length=300)
     password = SecretField(label=_("Password or token"))
 
 
 class BaseUrlForm(forms.Form):
-    base_url = AddressField(
+    base_url = WebAddressField(
         label=_("Web address of the files"),
         required=False,
         is_asked=False,
@@ -136,7 +136,7 @@ def _read_stored_secrets(source: Source) -> dict[str, str]:
         return {}
     try:
         return _decrypt_secrets(stored)
-    except SourceRefused:
+    except SourceUnreadable:
         return {}
 
 
@@ -150,7 +150,7 @@ def _decrypt_secrets(source: Source) -> dict[str, str]:
     try:
         secrets: dict[str, str] = json.loads(decrypt(source.SECRET_PURPOSE, source.secret))
     except SecretUnreadable as error:
-        raise SourceRefused(_t("The password of this source cannot be read. %s") % error) from error
+        raise SourceUnreadable(_t("The password of this source cannot be read. %s") % error) from error
     return secrets
 
 
@@ -194,7 +194,7 @@ def save_source(source: Source) -> None:
         with lock_collections_for_change(source.collection_id), connection.cursor() as cursor:
             if before != source.metadata:
                 cursor.execute(_GIVE, (source.pk, source.collection_id, list(before), json.dumps(source.metadata)))
-                update_metadata_of_items(source, before)
+                restore_metadata_of_items(source, before)
             if has_readers:
                 remove_imported_readers(source)
 

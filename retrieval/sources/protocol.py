@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _t
 from core.exceptions import RagsiteError
 
 
-class SourceRefused(RagsiteError):
+class SourceUnreadable(RagsiteError):
     """An error: the source cannot be read as configured, and a retry will not help. The message is for the admin."""
 
 
-class AddressRefused(SourceRefused):
+class AddressRefused(SourceUnreadable):
     """An error: an address is in the site's own network, and no setting allows it."""
 
 
@@ -32,7 +32,7 @@ class SourceUnavailable(RagsiteError):
         self.pause = pause
 
 
-class TimeIsUp(RagsiteError):
+class RunAttemptTimedOut(RagsiteError):
     """An error: the time of one attempt at a run is over."""
 
 
@@ -154,7 +154,7 @@ class Connector:
         return cls.form
 
     @property
-    def run_notes(self) -> list[str]:
+    def notes_for_run_log(self) -> list[str]:
         return []
 
     @classmethod
@@ -172,7 +172,7 @@ class Connector:
         """Close the connection."""
 
     def list_items(self) -> Iterator[RemoteItem]:
-        """Yield all items of the source. Raises: SourceRefused, SourceUnavailable."""
+        """Yield all items of the source. Raises: SourceUnreadable, SourceUnavailable."""
         raise NotImplementedError
 
     def is_deletion(self, key: str, last_run: int) -> bool:
@@ -195,6 +195,6 @@ class Connector:
         """Return the item's content; None if the server says that it is unchanged.
 
         ``validators`` are headers from the last response. Raises: ItemFailed, ItemRejected, ItemGone,
-        SourceUnavailable, SourceRefused.
+        SourceUnavailable, SourceUnreadable.
         """
         raise NotImplementedError

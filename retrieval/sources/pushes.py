@@ -94,21 +94,21 @@ def put_document(source: Source, user: AnyUser, push: PushedDocument) -> PushedI
     """
     check_size(push.external_id, len(push.data))
     content_hash = hashlib.sha256(push.data).hexdigest()
-    with disk.guard_writes(), _lock_source(source) as source_metadata:
+    with disk.guard_against_full_disk(), _lock_source(source) as source_metadata:
         item = source.pushed_items.filter(external_id=push.external_id).first()
         item = item or PushedItem(source=source, external_id=push.external_id)
-        _check_time(item, push.changed_at)
+        _raise_if_outdated(item, push.changed_at)
         document = source.own_documents.filter(source=item.name).first() if item.name else None
         has_other_format = document is not None and not item.name.lower().endswith(push.extension.lower())
         had = item.content_hash, item.title, item.url, item.metadata, item.readers
-        _describe(item, push, content_hash)
+        _copy_push_to_item(item, push, content_hash)
         has_changed = had != (item.content_hash, item.title, item.url, item.metadata, item.readers) or has_other_format
         if document is not None and not has_changed:
-            _check_readable(document, user)
+            _raise_if_not_readable(document, user)
             item.document = document
             return _record(item, Result.UNCHANGED, user, push.changed_at)
         if document is None or has_other_format:
-            item.name = _choose_name(source, push, document)
+            item.name = _choose_document_name(source, push, document)
         if document is not None:
             if not user.has_perm("retrieval.change_document"):
                 raise PushForbidden(
@@ -146,7 +146,7 @@ def delete_document(
         if item is None and changed_at is None:
             return None
         item = item or PushedItem(source=source, external_id=external_id)
-        _check_time(item, changed_at)
+        _raise_if_outdated(item, changed_at)
         for document in source.own_documents.filter(source=item.name) if item.name else ():
             document.delete()
         item.name = item.content_hash = item.title = item.url = ""
@@ -170,14 +170,14 @@ def _lock_source(source: Source) -> Iterator[dict[str, object]]:
         raise
 
 
-def _check_time(item: PushedItem, changed_at: datetime | None) -> None:
+def _raise_if_outdated(item: PushedItem, changed_at: datetime | None) -> None:
     if changed_at is not None and item.changed_at is not None and changed_at < item.changed_at:
         raise PushOutdated(
             f"{item.external_id[:100]} was changed at {item.changed_at.isoformat()}, which is later than what you sent."
         )
 
 
-def _describe(item: PushedItem, push: PushedDocument, content_hash: str) -> None:
+def _copy_push_to_item(item: PushedItem, push: PushedDocument, content_hash: str) -> None:
     item.content_hash = content_hash
     item.title = push.title or item.title
     item.url = push.url or item.url
@@ -188,7 +188,7 @@ def _describe(item: PushedItem, push: PushedDocument, content_hash: str) -> None
         item.readers = sorted(set(push.readers))
 
 
-def _check_readable(document: Document, user: AnyUser) -> None:
+def _raise_if_not_readable(document: Document, user: AnyUser) -> None:
     # The response must not describe a document that the account may not read.
     if not Document.objects.readable_by(user).filter(pk=document.pk).exists():
         raise PushForbidden("Your account may not see this document.")
@@ -203,7 +203,7 @@ def _record(item: PushedItem, result: str, user: AnyUser, changed_at: datetime |
     return item
 
 
-def _choose_name(source: Source, push: PushedDocument, document: Document | None) -> str:
+def _choose_document_name(source: Source, push: PushedDocument, document: Document | None) -> str:
     signs = (" " if unicodedata.category(sign).startswith("C") else sign for sign in push.external_id)
     name = "".join(signs).strip(" /") or "document"
     if not name.lower().endswith(push.extension.lower()):

@@ -33,7 +33,7 @@ class NamesField(LinesField):
             raise ValidationError(_t("There are more than %d lines.") % MOST_NAMES)
         names: set[str] = set()
         for line in lines:
-            there, here = _split(line)
+            there, here = _split_name_pair(line)
             if not there or not here:
                 raise ValidationError(
                     _t("“%s” must be a name there, “=”, and a group, a mail address or “*” here.") % line[:100]
@@ -41,11 +41,11 @@ class NamesField(LinesField):
             if there in names:
                 raise ValidationError(_t("“%s” has two lines: a name there has one name here.") % there[:100])
             names.add(there)
-            _check_name_on_site(here)
+            _validate_name_on_site(here)
         return lines
 
 
-def _check_name_on_site(here: str) -> None:
+def _validate_name_on_site(here: str) -> None:
     if here.startswith(MAIL):
         raise ValidationError(_t("Write the address of “%s” without “mail:”.") % here[:100])
     if "@" in here:
@@ -55,7 +55,7 @@ def _check_name_on_site(here: str) -> None:
             raise ValidationError(_t("“%s” is not a mail address.") % here[:100]) from error
 
 
-def _split(line: str) -> tuple[str, str]:
+def _split_name_pair(line: str) -> tuple[str, str]:
     there, _sign, here = line.rpartition("=")
     return there.strip(), here.strip()
 
@@ -84,7 +84,7 @@ class ReaderNameTable:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         lines: Iterable[str] = options.get("reader_names") or []
-        self._here = dict(map(_split, lines))
+        self._here = dict(map(_split_name_pair, lines))
         self.unmatched: set[str] = set()
 
     def translate(self, readers: ItemReaders) -> list[str] | str:

@@ -22,7 +22,7 @@ from retrieval.models.source import PUSH
 from retrieval.sources.comparing import SourceComparison
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import lock_source_metadata, read_all_options
-from retrieval.sources.protocol import SourceRefused, SourceUnavailable, TimeIsUp
+from retrieval.sources.protocol import RunAttemptTimedOut, SourceUnavailable, SourceUnreadable
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ TURN_AWAITED = timedelta(seconds=15)
 _TURNS_LOCK = 5_118_204_377_610_945_213
 
 
-def attempt_run(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
+def attempt_source_run(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     """Attempt the run once, and return it; None if another worker has it, or it must wait.
 
     The run waits while AT_ONCE others are active, if ``takes_turns`` is set. Errors are stored in the run's row, with
@@ -45,13 +45,13 @@ def attempt_run(run_id: int, *, takes_turns: bool = False) -> SourceRun | None:
     started = time.monotonic()
     try:
         with heartbeat(run):
-            _attempt_run(run)
+            _compare_with_source(run)
     except LeaseLost as error:
         logger.info("%s", error)
         return None
-    except TimeIsUp:
+    except RunAttemptTimedOut:
         run.hand_back("", timedelta())
-    except SourceRefused as error:
+    except SourceUnreadable as error:
         run.end(SourceRun.FAILED, str(error))
     except SourceUnavailable as error:
         run.retry(str(error), error.pause)
@@ -83,28 +83,31 @@ def _lease_if_slot_free(run_id: int) -> SourceRun | None:
         return None
 
 
-def _attempt_run(run: SourceRun) -> None:
+def _compare_with_source(run: SourceRun) -> None:
     source = run.source
     kind = KINDS.get(source.kind)
     if kind is None:
-        raise SourceRefused(_t("This site has no sources of the kind %s.") % source.kind)
+        raise SourceUnreadable(_t("This site has no sources of the kind %s.") % source.kind)
     if reason := find_reason_not_to_add(source.collection):
-        raise SourceRefused(reason)
+        raise SourceUnreadable(reason)
     with kind(read_all_options(source), source.pk) as connector:
         connector.is_preview, connector.run = run.is_preview, run.pk
         SourceComparison(run).compare_and_store(connector)
 
 
-class RunRefused(RagsiteError):
+class SourceRunRefused(RagsiteError):
     """An error: the run cannot begin now. The message is for the person who requested it."""
 
 
 def request_run(
     source: Source, *, is_preview: bool = False, may_remove: bool = False, enqueue: bool = True
 ) -> SourceRun:
-    """Queue a run for a worker. Raises: RunRefused if a run is active, or if programs send the source's documents."""
+    """Queue a run for a worker.
+
+    Raises: SourceRunRefused if a run is active, or if programs send the source's documents.
+    """
     if source.is_pushed:
-        raise RunRefused(_t("%s is not read: programs send documents to it.") % source)
+        raise SourceRunRefused(_t("%s is not read: programs send documents to it.") % source)
     try:
         with transaction.atomic():
             run = SourceRun.objects.create(source=source, is_preview=is_preview, may_remove=may_remove)
@@ -115,7 +118,7 @@ def request_run(
             if enqueue:
                 enqueue_on_commit(SourceRun, [run.pk])
     except IntegrityError:
-        raise RunRefused(_t("%s is already being read: wait until that is done.") % source) from None
+        raise SourceRunRefused(_t("%s is already being read: wait until that is done.") % source) from None
     return run
 
 
@@ -142,7 +145,7 @@ def request_due_runs() -> int:
         try:
             request_run(source)
             requested += 1
-        except RunRefused:
+        except SourceRunRefused:
             continue
     return requested
 
@@ -190,7 +193,7 @@ def finish_run_in_process(run: SourceRun) -> SourceRun:
     """Attempt the run in this process until it ends or an attempt fails. Return the run."""
     while True:
         before = run.attempts
-        attempted = attempt_run(run.pk)
+        attempted = attempt_source_run(run.pk)
         run.refresh_from_db()
         if attempted is None or not run.is_active or run.error or run.attempts > before:
             return run

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from retrieval.models import Document, Source, SourceItem
 from retrieval.models.narrowing import MAIL
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import collect_names, combine_item_metadata
+from retrieval.sources.item_metadata import collect_group_names, combine_item_metadata
 from retrieval.sources.protocol import ItemReaders, RemoteItem
 from retrieval.sources.reader_names import ReaderNameTable
 
@@ -29,7 +29,7 @@ ALL, OTHERS = "*", "…"
 
 def _read_document_groups(metadata: Mapping[str, object]) -> frozenset[str] | None:
     key = settings.DOCUMENT_GROUPS_KEY
-    return frozenset(collect_names(metadata[key])) if key in metadata else None
+    return frozenset(collect_group_names(metadata[key])) if key in metadata else None
 
 
 class ReadersBySource:
@@ -85,7 +85,7 @@ class ReadersBySource:
         self._update_document(item, document, of_source)
         self._count_reader_changes(before, _read_document_groups(document.metadata))
 
-    def set_readers_of_read_item(
+    def set_readers_of_fetched_item(
         self,
         item: SourceItem,
         document: Document,
@@ -108,7 +108,7 @@ class ReadersBySource:
         self._update_document(item, document, of_source)
         self._count_reader_changes(before, _read_document_groups(document.metadata))
 
-    def count_expected_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
+    def count_expected_reader_changes(self, item: SourceItem | None, readers: list[str] | str) -> None:
         """Count the readers to whom a run would open or close the document. Only a preview calls this."""
         is_new = item is None or item.name not in self._known
         metadata = {} if is_new or item is None else self._known[item.name]
@@ -162,7 +162,7 @@ class ReadersBySource:
         if names:
             self._details[kind] = counts.most_common()
 
-    def list_notes(self) -> list[str]:
+    def list_run_log_lines(self) -> list[str]:
         """Return lines for the run's log: why rights to read could not be imported, and which names are unknown."""
         notes = []
         for reason, number in self._unread.most_common(5):

@@ -17,8 +17,8 @@ from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document
 from retrieval.sources.kinds.website import derive_name, derive_name_and_type, normalise_address
 from retrieval.sources.network import Client, Response
-from retrieval.sources.options import AddressField
-from retrieval.sources.protocol import ItemFailed, SourceRefused, SourceUnavailable
+from retrieval.sources.options import WebAddressField
+from retrieval.sources.protocol import ItemFailed, SourceUnavailable, SourceUnreadable
 
 PAGE_SECONDS = 30.0
 _CLOSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
@@ -67,12 +67,12 @@ def submit_page(
 
 def _fetch(address: str) -> Response:
     try:
-        address = AddressField().clean(address)
+        address = WebAddressField().clean(address)
         with Client(address, request_seconds=PAGE_SECONDS) as client:
             response = client.get(address)
     except ValidationError as error:
         raise DocumentRejected(f"{address[:200]}: {' '.join(error.messages)}") from error
-    except (SourceRefused, SourceUnavailable, ItemFailed) as error:
+    except (SourceUnreadable, SourceUnavailable, ItemFailed) as error:
         raise DocumentRejected(str(error)) from error
     told = {"url": response.url, "status": response.status}
     if response.status in _AWAY:

@@ -13,7 +13,7 @@ from chat.answering import pipeline
 from chat.types import AnswerDraft, FailedEvent
 from evaluation.models import EvaluationSet, ExpectedPassage
 from evaluation.models.evaluation_set import build_runnable_condition
-from ragsite.processes.first_run import COLLECTIONS, load_demo
+from ragsite.processes.first_run import COLLECTIONS, load_demo_documents
 from retrieval.index.chunk_writer import replace_chunk_questions
 from retrieval.models import Chunk, Collection, Document
 from retrieval.rights.search_filters import build_unrestricted_filters
@@ -114,12 +114,12 @@ def test_an_interrupted_first_run_goes_on_and_a_second_does_nothing(tmp_path):
         (tmp_path / slug).mkdir()
         (tmp_path / slug / "pump.md").write_text(f"# {slug}\n\nThe pump weighs 3450 grams.")
     Collection.objects.create(slug="handbook", name="Handbook")
-    counts = load_demo(tmp_path, marker, output)
+    counts = load_demo_documents(tmp_path, marker, output)
     assert counts.failed == 0
     assert counts.added == Document.objects.count() == len(COLLECTIONS)
     assert Collection.objects.count() == len(COLLECTIONS)
     Document.objects.filter(collection__slug="parts").delete()
-    assert load_demo(tmp_path, marker, output) is None
+    assert load_demo_documents(tmp_path, marker, output) is None
     assert not Document.objects.filter(collection__slug="parts").exists()
 
 

@@ -129,7 +129,7 @@ def test_documents_that_nobody_reads_or_gets_on_with_degrade(client, collection)
 def test_the_version_of_pgvector(client, monkeypatch, version, status, degraded):
     connection = mock.MagicMock()
     connection.cursor.return_value.__enter__.return_value.fetchone.return_value = (version,)
-    monkeypatch.setitem(checks_with("migrations"), "migrations", readiness.Finding)
+    monkeypatch.setitem(checks_with("migrations"), "migrations", readiness.CheckResult)
     monkeypatch.setattr(retrieval_readiness, "connection", connection)
     response = client.get("/readyz")
     assert response.status_code == status
@@ -145,7 +145,7 @@ def test_migrations_that_wait_are_not_ready(client, monkeypatch):
 
 def test_a_finding_is_remembered_for_a_while():
     calls = []
-    check = readiness.CachedCheck(lambda: calls.append(1) or readiness.Finding())
+    check = readiness.CachedCheck(lambda: calls.append(1) or readiness.CheckResult())
     assert check() == check()
     assert len(calls) == 1
 
@@ -321,7 +321,7 @@ def test_a_check_that_hangs_keeps_no_other_from_answering(client, monkeypatch):
 
     def hung():
         hang.wait(60)
-        return readiness.Finding()
+        return readiness.CheckResult()
 
     monkeypatch.setitem(checks_with("broker"), "broker", hung)
     try:

@@ -218,7 +218,7 @@ def test_the_profile_in_force_cannot_be_deleted(admin, profile, version):
     profiles.publish_profile(version)
     assert admin.post(delete, {"post": "yes"}).status_code == 403
     assert "delete_selected" not in admin.get(CHANGELIST).content.decode()
-    profiles.withdraw_profile()
+    profiles.withdraw_published_profile()
     admin.post(delete, {"post": "yes"})
     assert not SearchProfile.objects.exists()
     assert not SearchProfileVersion.objects.exists()
@@ -276,8 +276,8 @@ def test_two_profiles_side_by_side(admin, profile, library):
     assert [side.profile.name for side in (first, second)] == ["default v1", "default v2"]
     assert [row.passage.source for row in first.rows] == ["pump.md", "valve.md"]
     assert [row.passage.source for row in second.rows] == ["valve.md", "hours.md"]
-    assert [(row.other_rank, row.places_gained) for row in first.rows] == [(None, 0), (1, -1)]
-    assert [(row.other_rank, row.places_gained) for row in second.rows] == [(2, 1), (None, 0)]
+    assert [(row.other_rank, row.ranks_gained) for row in first.rows] == [(None, 0), (1, -1)]
+    assert [(row.other_rank, row.ranks_gained) for row in second.rows] == [(2, 1), (None, 0)]
     assert [row.candidate.dropped for row in second.dropped] == ["not among the first 2"]
     assert second.dropped[0].other_rank == 1
     for side in (first, second):

@@ -1,7 +1,7 @@
 """Candidates and their strengths, for tests."""
 
 from retrieval.index.closeness import E5
-from retrieval.search.ranking.preferences import StrengthMeasure
+from retrieval.search.ranking.preferences import MatchStrengthMeasure
 from retrieval.types import Candidate, Retriever, RetrieverScore
 
 
@@ -12,4 +12,4 @@ def candidate(pk, score, closeness=0.0, boosts=(), calibration=E5):
 
 
 def strengths(shares=(), languages=(), calibration=E5, language="en"):
-    return StrengthMeasure(calibration, language, dict(shares), dict(languages))
+    return MatchStrengthMeasure(calibration, language, dict(shares), dict(languages))

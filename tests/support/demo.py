@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.test import override_settings
 
-from ragsite.processes.first_run import load_demo
+from ragsite.processes.first_run import load_demo_documents
 from tests.support import cluster, databases, made_once
 
 PASSWORD = "a long enough one"
@@ -40,7 +40,7 @@ def make_demo_database(name):
 def _fill(name, marker):
     with databases.database(name):
         with Path("/dev/null").open("w") as nowhere:
-            counts = load_demo(settings.BASE_DIR / "demo", marker, OutputWrapper(nowhere))
+            counts = load_demo_documents(settings.BASE_DIR / "demo", marker, OutputWrapper(nowhere))
         assert counts.added >= 30
         assert counts.failures == ()
         # Hashed as the servers do, which are processes of their own.

@@ -15,7 +15,7 @@ from django.conf import settings
 from retrieval.models import Document, RegisteredConnector, Source
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.options import store_options
-from retrieval.sources.sync_runs import attempt_run, request_run
+from retrieval.sources.sync_runs import attempt_source_run, request_run
 from tests.support import fake_connector
 from tests.support.serving import QuietHandler
 
@@ -65,7 +65,7 @@ def make_source(collection, kind, options, name="Shelf"):
 def run_once(source, **options):
     """Return a run of the source, after its first attempt."""
     source.refresh_from_db()
-    return attempt_run(request_run(source, **options).pk)
+    return attempt_source_run(request_run(source, **options).pk)
 
 
 def numbers(run):

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
-from core.exceptions import ImproperModel, RagsiteError
+from core.exceptions import LanguageModelMisconfigured, RagsiteError
 from core.language_model.chat_model import ChatModel
 from core.progress import ProgressBar
 from evaluation.exceptions import EvaluationError
@@ -170,7 +170,7 @@ def _build_other_product(options: dict[str, Any]) -> ChatModel:
     key = os.environ.get(options["key_variable"], "")
     try:
         return ChatModel(options["openai"], key, options["model"], PRODUCT_SECONDS, PRODUCT_ATTEMPTS)
-    except ImproperModel as error:
+    except LanguageModelMisconfigured as error:
         raise CommandError(str(error)) from error
 
 

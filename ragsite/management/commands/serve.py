@@ -89,7 +89,7 @@ class Command(BaseCommand):
 
     def _tick(self) -> None:
         if settings.EMBEDDED_POSTGRES is not None:
-            self._tend_database(settings.EMBEDDED_POSTGRES)
+            self._keep_database_running(settings.EMBEDDED_POSTGRES)
         if not self._is_ready and self._is_answering() and self._has_model():
             self._is_ready = True
             self._announce()
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         self._say("The local language model has not started; until it does, answers are quoted from the documents.")
         return True
 
-    def _tend_database(self, embedded: EmbeddedPostgres) -> None:
+    def _keep_database_running(self, embedded: EmbeddedPostgres) -> None:
         machine.reserve_disk_space(settings.DATA_DIR, settings.DISK_RESERVE_BYTES, self._say)
         if time.monotonic() < self._database_at:
             return

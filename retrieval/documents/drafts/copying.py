@@ -13,7 +13,7 @@ from retrieval.index.chunk_writer import (
     FIELD_BOOSTS,
     add_text_search_configurations,
     delete_chunks,
-    lock_statistics,
+    lock_collection_statistics,
     update_document_frequencies,
 )
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, DocumentText
@@ -113,7 +113,7 @@ def _copy_chunks(copy_ids: Mapping[int, int], collection: Collection) -> None:
     ``copy_ids`` maps the documents' ids to the ids of the copies. Call this before
     :func:`_copy_document_texts`, as the old texts' recipes are compared.
     """
-    statistics = lock_statistics(collection.pk)
+    statistics = lock_collection_statistics(collection.pk)
     rows = _execute_for_document_pairs(
         f"""
         WITH numbered AS (

@@ -29,7 +29,7 @@ def find_reason_not_to_change(collection: Collection) -> str:
     if draft is not None:
         names = {"collection": collection, "draft": draft.working_copy}
         return _t("%(collection)s is changed in its draft: choose %(draft)s instead.") % names
-    if gates.is_changed_only_in_drafts(collection):
+    if gates.is_changeable_only_in_drafts(collection):
         return _t("%s has a gate, so it can be changed in drafts only. Start a draft first.") % collection
     return ""
 

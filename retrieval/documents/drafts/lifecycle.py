@@ -20,7 +20,7 @@ from retrieval import gates
 from retrieval.documents.drafts.copying import copy_documents
 from retrieval.documents.drafts.editing import find_draft
 from retrieval.gates import PublicationRefused
-from retrieval.index.chunk_writer import lock_statistics, recompute_term_weights, refresh_planner_statistics
+from retrieval.index.chunk_writer import lock_collection_statistics, recompute_term_weights, refresh_planner_statistics
 from retrieval.models import Chunk, Collection, CollectionStatistics, Document, Draft, Lexeme, Visibility
 
 if TYPE_CHECKING:
@@ -184,8 +184,8 @@ def _publish_now(draft: Draft, working_copy: Collection) -> bool:
     # Locks are taken in the order of ingestion, to avoid deadlocks: documents before statistics.
     documents = Document.objects.filter(collection__in=[collection, working_copy])
     list(documents.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
-    lock_statistics(collection.pk)
-    lock_statistics(working_copy.pk)
+    lock_collection_statistics(collection.pk)
+    lock_collection_statistics(working_copy.pk)
     if read_versions(draft) != draft.permitted_versions:
         draft.cancel_publication(_t("The documents changed while the draft waited to be published: check it again."))
         return False
@@ -205,7 +205,7 @@ def _delete_next_document_batch(draft: Draft, working_copy: Collection) -> bool:
     documents = Document.objects.filter(collection=working_copy)
     if ids := list(documents.order_by("pk").values_list("pk", flat=True)[:DOCUMENTS_A_STEP]):
         # Searches do not use a working copy, so its statistics are set to 0 before all documents are deleted.
-        statistics = lock_statistics(working_copy.pk)
+        statistics = lock_collection_statistics(working_copy.pk)
         statistics.chunks, statistics.total_length = 0, 0.0
         statistics.save()
         Lexeme.objects.filter(collection=working_copy).delete()

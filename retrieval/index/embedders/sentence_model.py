@@ -231,9 +231,9 @@ def _read_pooling(config: Mapping[str, Any]) -> Pooling:
     return modes[0]
 
 
-def _read_prompts(described: Mapping[str, Any]) -> Prompts:
-    prompts = described.get("prompts") or {}
-    default = prompts.get(described.get("default_prompt_name") or "") or ""
+def _read_prompts(configuration: Mapping[str, Any]) -> Prompts:
+    prompts = configuration.get("prompts") or {}
+    default = prompts.get(configuration.get("default_prompt_name") or "") or ""
 
     def find_first_prompt(names: tuple[str, ...]) -> str:
         return next((str(prompts[name]) for name in names if prompts.get(name)), default)

@@ -176,7 +176,7 @@ class EmbeddingRuntime:
         return embed(self.session, [self.output], feed, len(encoding.ids), self.finish)
 
 
-def find_hidden_output(session: Any) -> str | None:
+def find_hidden_state_output(session: Any) -> str | None:
     """Return the name of the output with the last layer, shape (batch, tokens, width); None if there is none."""
     outputs = {each.name: each.shape for each in session.get_outputs()}
     known = [name for name in HIDDEN_OUTPUTS if name in outputs]

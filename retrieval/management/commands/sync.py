@@ -10,7 +10,7 @@ from django.db.models import Q
 from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import Source, SourceRun
 from retrieval.models.source import PUSH
-from retrieval.sources.sync_runs import RunRefused, finish_run_in_process, request_run
+from retrieval.sources.sync_runs import SourceRunRefused, finish_run_in_process, request_run
 from retrieval.sources.taking_readers import ALL
 
 Counted = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -112,7 +112,7 @@ def _choose_sources(names: list[str]) -> list[Source]:
 def _run(source: Source, *, is_preview: bool) -> SyncResult:
     try:
         run = finish_run_in_process(request_run(source, is_preview=is_preview, enqueue=False))
-    except RunRefused as error:
+    except SourceRunRefused as error:
         return {"source": source.pk, "name": source.name, "status": "busy", "error": str(error), "details": {}}
     return {
         "source": source.pk,

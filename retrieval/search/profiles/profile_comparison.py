@@ -25,7 +25,7 @@ MOST_DROPPED = 30
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePart:
+class ScorePartBar:
     """A part of a passage's score, drawn as a bar.
 
     ``start``, ``width`` and ``axis`` (the position of 0) are percentages.
@@ -49,19 +49,19 @@ class ComparedHit:
     passage: Passage
     address: str
     preview: str
-    parts: tuple[ScorePart, ...]
+    parts: tuple[ScorePartBar, ...]
     other_rank: int | None = None
 
     @property
-    def places_gained(self) -> int:
+    def ranks_gained(self) -> int:
         """Number of ranks that the passage is higher with this profile; 0 if only one profile ranks it."""
         if self.candidate.rank is None or self.other_rank is None:
             return 0
         return self.other_rank - self.candidate.rank
 
     @property
-    def places_moved(self) -> int:
-        return abs(self.places_gained)
+    def ranks_moved(self) -> int:
+        return abs(self.ranks_gained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def compare_profiles(
 ) -> ProfileComparison:
     """Return the results of both search profiles. The first search fills caches, so it takes longer."""
     first, second = (_search_with(question, filters, profile, top_k) for profile in profiles)
-    return ProfileComparison((_add_ranks_of_other_profile(first, second), _add_ranks_of_other_profile(second, first)))
+    return ProfileComparison((_add_ranks_of_other_result(first, second), _add_ranks_of_other_result(second, first)))
 
 
 def _search_with(question: str, filters: SearchFilters, profile: NamedProfile, top_k: int | None) -> ProfileResult:
@@ -153,19 +153,19 @@ def _build_rows(candidates: Sequence[Candidate], passages: Mapping[int, Passage]
     )
 
 
-def _add_ranks_of_other_profile(side: ProfileResult, other: ProfileResult) -> ProfileResult:
-    ranks = other.ranks
+def _add_ranks_of_other_result(result: ProfileResult, other_result: ProfileResult) -> ProfileResult:
+    ranks = other_result.ranks
     return replace(
-        side,
-        rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.rows),
-        dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in side.dropped),
+        result,
+        rows=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in result.rows),
+        dropped=tuple(replace(row, other_rank=ranks.get(row.candidate.chunk_id)) for row in result.dropped),
     )
 
 
-def _list_score_parts(candidate: Candidate) -> list[ScorePart]:
+def _list_score_parts(candidate: Candidate) -> list[ScorePartBar]:
     alone = candidate.rerank is not None and candidate.rerank.alone
     parts = [
-        ScorePart(
+        ScorePartBar(
             str(label),
             retriever.value,
             0.0 if alone else score.contribution,
@@ -176,14 +176,16 @@ def _list_score_parts(candidate: Candidate) -> list[ScorePart]:
         if (score := candidate.retrievers[retriever]) != SILENT
     ]
     if candidate.bonus and not alone:
-        parts.append(ScorePart(_t("both retrievers"), "bonus", candidate.bonus))
+        parts.append(ScorePartBar(_t("both retrievers"), "bonus", candidate.bonus))
     if not alone:
-        parts += [ScorePart(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
+        parts += [ScorePartBar(boost.name, "boost", boost.contribution) for boost in candidate.boosts]
     if candidate.rerank is not None:
-        parts.append(ScorePart(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score))
+        parts.append(
+            ScorePartBar(_t("reranker"), "rerank", candidate.rerank.contribution, score=candidate.rerank.score)
+        )
     return parts
 
 
-def _draw_bar(part: ScorePart, largest: float, axis: float) -> ScorePart:
+def _draw_bar(part: ScorePartBar, largest: float, axis: float) -> ScorePartBar:
     width = round((100.0 - axis) * min(1.0, abs(part.contribution) / largest), 1)
     return replace(part, start=axis if part.contribution >= 0 else axis - width, width=width, axis=axis)

@@ -198,7 +198,7 @@ def publish_profile(
     return publication
 
 
-def withdraw_profile() -> SearchProfileVersion | None:
+def withdraw_published_profile() -> SearchProfileVersion | None:
     with transaction.atomic():
         _lock_publications()
         version = find_published_version()

@@ -77,11 +77,11 @@ class CrossEncoder(PerProcessModel, Reranker):
         deadline = time.monotonic() + timeout_seconds
         runtime = self._get_runtime(deadline)
 
-        def judge(text: str) -> float | None:
+        def score_before_deadline(text: str) -> float | None:
             return runtime.score(query, text) if time.monotonic() < deadline else None
 
         with ThreadPoolExecutor(self.threads, thread_name_prefix="cross-encoder") as pool:
-            judged = [*pool.map(judge, texts)]
+            judged = [*pool.map(score_before_deadline, texts)]
         scores = [score for score in judged if score is not None]
         if len(scores) < len(texts):
             raise RerankFailed(
@@ -113,7 +113,7 @@ class CrossEncoder(PerProcessModel, Reranker):
             return _load_model(
                 self._folder if here else model_files.fetch_model(self.model, self._cache_dir, kind="cross encoder")
             )
-        except (model_files.NotFetched, ImproperlyConfigured) as error:
+        except (model_files.ModelNotFetched, ImproperlyConfigured) as error:
             self._problem = time.monotonic() + RETRIED_AFTER_SECONDS, str(error)
             raise RerankFailed(str(error)) from error
 

@@ -13,7 +13,7 @@ from retrieval.normalization import compute_standard_deviation, compute_z_scores
 from retrieval.search.ranking.plans import SearchPlan
 from retrieval.types import (
     SILENT,
-    BoostScore,
+    AppliedBoost,
     Candidate,
     MetadataBoost,
     Ranking,
@@ -38,13 +38,13 @@ def apply_boosts(
     boosted = []
     for chunk in fused:
         earned = tuple(
-            BoostScore(f"{each.key}={each.value}", each.weight * unit)
+            AppliedBoost(f"{each.key}={each.value}", each.weight * unit)
             for each in boosts
-            if _has_value(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
+            if _has_metadata_value(metadata.get(chunk.chunk_id, {}).get(each.key), each.value)
         )
         score = math.fsum([chunk.score, *(each.contribution for each in earned)])
         boosted.append(replace(chunk, score=score, boosts=earned))
-    return _order(boosted)
+    return _sort_by_score(boosted)
 
 
 def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mapping[int, float]) -> list[Candidate]:
@@ -73,7 +73,7 @@ def rerank(fused: Sequence[Candidate], settings: ProfileSettings, judged: Mappin
         )
         score = math.fsum([chunk.score, contribution])
         reranked.append(replace(chunk, score=score, rerank=opinion))
-    return _order(reranked)
+    return _sort_by_score(reranked)
 
 
 def _order_by_reranker(
@@ -94,15 +94,15 @@ def _order_by_reranker(
             rest.append(replace(chunk, rerank=opinion, score=0.0, dropped=reason))
         else:
             first.append(replace(chunk, rerank=opinion, score=score))
-    return _order(first) + rest
+    return _sort_by_score(first) + rest
 
 
-def _has_value(found: object, wanted: object) -> bool:
-    return wanted in found if isinstance(found, list) else found == wanted and found is not None
+def _has_metadata_value(stored: object, wanted: object) -> bool:
+    return wanted in stored if isinstance(stored, list) else stored == wanted and stored is not None
 
 
-def _order(chunks: list[Candidate]) -> list[Candidate]:
-    return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.chunk_id))
+def _sort_by_score(candidates: list[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda each: (-each.score, each.chunk_id))
 
 
 # If no candidate has this share of the question's words, some fusion methods reduce the weight of BM25 (ADR 8).
@@ -158,7 +158,7 @@ def fuse_rankings(
         bonus = plan.settings.both_legs_bonus if method.has_bonus and is_in_both else 0.0
         score = math.fsum([bonus, *(each.contribution for each in said.values())])
         fused.append(Candidate(chunk_id, score, silent | said, bonus))
-    return _order(fused)
+    return _sort_by_score(fused)
 
 
 def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -> list[Candidate]:
@@ -173,7 +173,7 @@ def merge_searches(searches: Sequence[tuple[str, float, Sequence[Candidate]]]) -
             is_listed = any(score.rank for score in found.retrievers.values())
             score = SearchScore(query, rank if is_listed else None, found.score, weight)
             said[found.chunk_id].append((score, found))
-    return _order([_merge_results(parts) for parts in said.values()])
+    return _sort_by_score([_merge_results(parts) for parts in said.values()])
 
 
 def _merge_results(parts: Sequence[tuple[SearchScore, Candidate]]) -> Candidate:

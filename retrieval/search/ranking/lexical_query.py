@@ -244,7 +244,7 @@ class LexicalQuery:
         return to_sparse_vector(self.idf)
 
     @property
-    def alternatives(self) -> list[list[SparseVector]]:
+    def expansion_vectors(self) -> list[list[SparseVector]]:
         """The similar words for each unknown word, as sparse vectors with the weight of one lexeme."""
         return [
             [to_sparse_vector({expansion.lexeme: expansion.weight}) for expansion in expansions]

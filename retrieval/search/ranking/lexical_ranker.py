@@ -134,25 +134,25 @@ class Bm25Ranker(Ranker):
         Raises: RetrieverFailed.
         """
         with statement_timeout(self.retriever, self._plan.retriever_timeout_seconds, PLANNING):
-            rows = [row for query in self._queries for row in _find_best_chunks(query, self._filters, depth)]
+            rows = [row for query in self._lexical_queries for row in _find_best_chunks(query, self._filters, depth)]
         rows.sort(key=lambda row: (-row[1], row[0]))
         return Ranking(
             retriever=self.retriever,
             chunks=tuple(RankedChunk(pk, place, score) for place, (pk, score) in enumerate(rows[:depth], start=1)),
-            expansions=collect_expansions(self._queries),
+            expansions=collect_expansions(self._lexical_queries),
             # A word is unknown only if all configurations (languages) lack it.
             unknown_words=tuple(
                 word
-                for query in self._queries[:1]
+                for query in self._lexical_queries[:1]
                 for word in query.unknown_words
-                if all(word in each.unknown_words for each in self._queries)
+                if all(word in each.unknown_words for each in self._lexical_queries)
             ),
         )
 
     def score(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return the same BM25 scores as the database; 0 for a chunk without a word of the question."""
         scores = dict.fromkeys((pk for pk, chunk in stored.items() if chunk.term_weights is not None), 0.0)
-        for query, held in self._read(stored):
+        for query, held in self._read_query_weights(stored):
             total = np.zeros(len(held.ids), np.float64)
             for lexeme, weight in query.idf.items():
                 total += weight * held.weights[lexeme]
@@ -164,7 +164,7 @@ class Bm25Ranker(Ranker):
     def compute_word_shares(self, stored: Mapping[int, StoredChunk]) -> dict[int, float]:
         """Return the share of the question's words in each chunk, weighted by idf, from 0 to 1."""
         shares: dict[int, float] = {}
-        for query, held in self._read(stored):
+        for query, held in self._read_query_weights(stored):
             total = query.unknown * query.unknown_weight
             found = np.zeros(len(held.ids), np.float64)
             for lexeme, weight in query.idf.items():
@@ -180,18 +180,18 @@ class Bm25Ranker(Ranker):
     def find_matched_terms(self, stored: Mapping[int, StoredChunk]) -> dict[int, tuple[str, ...]]:
         return {
             pk: tuple(lexeme for lexeme, weights in held.weights.items() if weights[place] > 0)
-            for _, held in self._read(stored)
+            for _, held in self._read_query_weights(stored)
             for place, pk in enumerate(held.ids)
         }
 
-    def _read(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, LexemeWeights]]:
+    def _read_query_weights(self, stored: Mapping[int, StoredChunk]) -> list[tuple[LexicalQuery, LexemeWeights]]:
         if self._last_read is None or self._last_read[0] is not stored:
-            read = [(query, read_lexeme_weights(query, stored)) for query in self._queries]
+            read = [(query, read_lexeme_weights(query, stored)) for query in self._lexical_queries]
             self._last_read = stored, [(query, held) for query, held in read if held.ids]
         return self._last_read[1]
 
     @cached_property
-    def _queries(self) -> list[LexicalQuery]:
+    def _lexical_queries(self) -> list[LexicalQuery]:
         tuned = self._plan.settings
         return build_queries(
             self._question,
@@ -247,7 +247,7 @@ def _find_best_chunks(query: LexicalQuery, filters: SearchFilters, depth: int) -
 def _build_inner_products(query: LexicalQuery) -> tuple[str, list[str]]:
     product = "(bm25 <#> %s::sparsevec)"
     parts, parameters = [product], [query.weights.to_text()]
-    for alternatives in query.alternatives:
+    for alternatives in query.expansion_vectors:
         parts.append(f"least({', '.join([product] * len(alternatives))})")
         parameters += [weights.to_text() for weights in alternatives]
     return " + ".join(parts), parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retrieval.search.ranking.preferences import SHOWN, StrengthMeasure
+from retrieval.search.ranking.preferences import SHOWN, MatchStrengthMeasure
 from retrieval.search.understanding.dependent_questions import (
     LANGUAGES,
     begins_with_conjunction,
@@ -21,7 +21,7 @@ STRONG, MUCH_STRONGER, WEAK = 1.2, 0.8, 0.75
 
 
 def is_new_subject(
-    question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: StrengthMeasure
+    question: str, alone: Sequence[Candidate], joined: Sequence[Candidate], strengths: MatchStrengthMeasure
 ) -> bool:
     """Return whether the question is independent of earlier questions.
 
@@ -32,8 +32,8 @@ def is_new_subject(
     if begins_with_conjunction(question) or has_pronoun(question):
         return False
     scored = {candidate.chunk_id: candidate for candidate in alone}
-    shown = [strengths.measure_strength(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
-    best = strengths.measure_strength(alone[0])
+    shown = [strengths.measure_match_strength(scored[candidate.chunk_id]) for candidate in joined[:SHOWN]]
+    best = strengths.measure_match_strength(alone[0])
     if best > STRONG and best - shown[0] > MUCH_STRONGER:
         return True
     was_compared = any(Retriever.VECTOR in candidate.retrievers for candidate in alone)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from retrieval.types import BoostScore, Candidate, Retriever
+from retrieval.types import AppliedBoost, Candidate, Retriever
 
 if TYPE_CHECKING:
     from retrieval.index.closeness import Calibration
@@ -22,7 +22,7 @@ ACROSS_LANGUAGES = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class StrengthMeasure:
+class MatchStrengthMeasure:
     """The data to measure a passage's strength: how well it answers the question.
 
     The strength is usually the passage's closeness (0 if unrelated, 1 for a typical answer) plus the share of the
@@ -43,7 +43,7 @@ class StrengthMeasure:
         said = candidate.retrievers.get(Retriever.VECTOR)
         return self.calibration.convert_to_closeness(said.score) if said is not None and said.score is not None else 0.0
 
-    def measure_strength(self, candidate: Candidate) -> float:
+    def measure_match_strength(self, candidate: Candidate) -> float:
         closeness = self.measure_closeness(candidate)
         strength = closeness + self.shares.get(candidate.chunk_id, 0.0)
         if self.calibration.across_languages and self.is_in_other_language(candidate):
@@ -51,7 +51,7 @@ class StrengthMeasure:
         return strength
 
 
-def put_own_language_first(ranked: Sequence[Candidate], strengths: StrengthMeasure) -> list[Candidate]:
+def put_own_language_first(ranked: Sequence[Candidate], strengths: MatchStrengthMeasure) -> list[Candidate]:
     """Move passages in other languages behind good passages in the question's language, and return all.
 
     Passages with a boost are not moved.
@@ -63,7 +63,7 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: StrengthMeasu
         for each in ranked[:SHOWN]
         if strengths.languages.get(each.chunk_id) == strengths.language
         and (closeness := strengths.measure_closeness(each)) >= PASSABLE_CLOSENESS
-        and (strengths.measure_strength(each) >= PASSABLE or closeness >= closest)
+        and (strengths.measure_match_strength(each) >= PASSABLE or closeness >= closest)
     ]
     lead = max((each.score for each in foreign), default=-math.inf) - min(own, default=math.inf)
     if lead < 0:
@@ -73,13 +73,13 @@ def put_own_language_first(ranked: Sequence[Candidate], strengths: StrengthMeasu
     loss = -lead * (1 + 1e-9) - 1e-9
     behind = {each.chunk_id for each in foreign}
     return sorted(
-        (_lower_score(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
+        (_lower_score_for_language(each, loss, strengths) if each.chunk_id in behind else each for each in ranked),
         key=_build_sort_key,
     )
 
 
-def _lower_score(candidate: Candidate, loss: float, strengths: StrengthMeasure) -> Candidate:
-    boost = BoostScore(f"language={strengths.languages[candidate.chunk_id]}", loss)
+def _lower_score_for_language(candidate: Candidate, loss: float, strengths: MatchStrengthMeasure) -> Candidate:
+    boost = AppliedBoost(f"language={strengths.languages[candidate.chunk_id]}", loss)
     return replace(candidate, score=math.fsum([candidate.score, loss]), boosts=(boost,))
 
 

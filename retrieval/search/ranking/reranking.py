@@ -37,7 +37,7 @@ def rerank_in_time(
     name, depth = settings.reranker, settings.rerank_depth
     head = [candidate.chunk_id for candidate in fused[:depth]]
 
-    def trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
+    def build_trace(status: StageStatus, judged: int = 0, error: str = "") -> RerankTrace:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         return RerankTrace(name, status, judged, settings.rerank_weight, depth, milliseconds, error)
 
@@ -47,15 +47,15 @@ def rerank_in_time(
         judged = judging.result(seconds + DEADLINE_GRACE_SECONDS)
         if not judged:
             raise RerankFailed("It judged none of the candidates.")
-        return rerank(fused, settings, judged), trace(StageStatus.OK, len(judged))
+        return rerank(fused, settings, judged), build_trace(StageStatus.OK, len(judged))
     except TimeoutError:
-        failed = trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
+        failed = build_trace(StageStatus.LATE, error=f"No answer within {seconds:g} s.")
     except (RerankFailed, ImproperlyConfigured) as error:
-        failed = trace(StageStatus.FAILED, error=str(error))
+        failed = build_trace(StageStatus.FAILED, error=str(error))
     except Exception as error:
         # The order without the reranker is good enough to answer.
         logger.exception("The reranker %s failed unexpectedly.", name)
-        failed = trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
+        failed = build_trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}")
     RERANK_FAILURES.labels(reranker=name).inc()
     logger.warning("The reranker %s did not answer, the fused order is kept: %s", name, failed.error)
     return fused, failed

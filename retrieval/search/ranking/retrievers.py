@@ -16,7 +16,7 @@ from core import deadline
 from core.database import limit_statements, release_connections
 from core.exceptions import RagsiteError
 from core.tracing import annotate_span, span
-from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.exceptions import DatabaseNodeLost, RetrieverFailed
 from retrieval.index.active_embedder import find_query_embedder
 from retrieval.metrics import RETRIEVER_FAILURES
 from retrieval.protocols import Ranker
@@ -96,7 +96,9 @@ def _run(ranker: Ranker, plan: SearchPlan) -> RetrieverResult:
             annotate_span(returned=len(ranking.chunks))
         stored = _read_ranked_chunks(ranker, ranking, plan)
     except RetrieverFailed as error:
-        return RetrieverResult(build_trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, NodeLost))
+        return RetrieverResult(
+            build_trace(StageStatus.FAILED, error=str(error)), lost_node=isinstance(error, DatabaseNodeLost)
+        )
     except Exception as error:
         logger.exception("The %s retriever failed unexpectedly.", ranker.retriever)
         return RetrieverResult(build_trace(StageStatus.FAILED, error=f"{type(error).__name__}: {error}"))

@@ -8,7 +8,7 @@ from psycopg.errors import QueryCanceled
 
 from core import deadline
 from core.database import is_node_lost, limit_statements
-from retrieval.exceptions import NodeLost, RetrieverFailed
+from retrieval.exceptions import DatabaseNodeLost, RetrieverFailed
 from retrieval.types import Retriever
 
 
@@ -18,7 +18,7 @@ def statement_timeout(
 ) -> Iterator[None]:
     """Limit the time of database statements within this context.
 
-    Raises: RetrieverFailed for any database error; NodeLost if a node of the database does not answer.
+    Raises: RetrieverFailed for any database error; DatabaseNodeLost if a node of the database does not answer.
     """
     seconds = deadline.seconds_left(seconds)
     if not seconds:
@@ -30,7 +30,7 @@ def statement_timeout(
         if isinstance(error.__cause__, QueryCanceled):
             raise RetrieverFailed(f"The {retriever} search ran past its {seconds:g} s.") from error
         if is_node_lost(error):
-            raise NodeLost(f"The {retriever} search lost a node of the database: {error}") from error
+            raise DatabaseNodeLost(f"The {retriever} search lost a node of the database: {error}") from error
         raise RetrieverFailed(f"The {retriever} search lost the database: {error}") from error
     except DatabaseError as error:
         raise RetrieverFailed(f"The {retriever} search failed in the database: {error}") from error

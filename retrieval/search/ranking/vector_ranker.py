@@ -47,7 +47,7 @@ class VectorRanker(Ranker):
 
     def rank(self, depth: int) -> Ranking:
         """Return the ``depth`` nearest passages with cosines in [-1, 1]. Raises: RetrieverFailed."""
-        query = self._query.to_text()
+        query = self._query_vector.to_text()
         looked_at = (
             depth
             * self._plan.settings.oversampling
@@ -89,7 +89,7 @@ class VectorRanker(Ranker):
         known = [(pk, chunk.vector) for pk, chunk in stored.items() if len(chunk.vector)]
         if not known:
             return {}
-        query = self._query.to_numpy().astype(np.float32)
+        query = self._query_vector.to_numpy().astype(np.float32)
         matrix = np.stack([vector for _, vector in known])
         lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
         cosines = matrix @ query / np.where(lengths > 0, lengths, 1)
@@ -111,7 +111,7 @@ class VectorRanker(Ranker):
         return parse_question(self._question)
 
     @cached_property
-    def _query(self) -> HalfVector:
+    def _query_vector(self) -> HalfVector:
         try:
             return HalfVector(encode_query(self._parsed_question.text))
         except RagsiteError as error:

@@ -16,7 +16,7 @@ SEARCH_WEIGHTS, SEARCH_WEIGHTS_OF_FEW_WORDS = (0.7, 0.3), (0.4, 0.6)
 MOST_JOINED, LONGEST_JOINED_CHARACTERS = 2, 600
 
 
-def join_questions(question: str, history: Sequence[Turn]) -> str:
+def join_with_earlier_questions(question: str, history: Sequence[Turn]) -> str:
     """Return the last two questions of ``history``, oldest first, followed by ``question``.
 
     The result is empty without history, for a question with operators, and after a question in another language.
@@ -25,7 +25,7 @@ def join_questions(question: str, history: Sequence[Turn]) -> str:
     if parsed.is_constrained or (history and is_in_another_language(parsed.text, history[-1].question)):
         return ""
     earlier = [" ".join(turn.question.replace("\x00", " ").split()) for turn in history[-MOST_JOINED:]]
-    before = " ".join(_remove_operators(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
+    before = " ".join(_remove_search_operators(text) for text in earlier)[-LONGEST_JOINED_CHARACTERS:].strip()
     return f"{before} {parsed.text}" if before else ""
 
 
@@ -37,7 +37,7 @@ def choose_search_weights(question: str) -> tuple[float, float]:
     return SEARCH_WEIGHTS_OF_FEW_WORDS if has_few_words(question) else SEARCH_WEIGHTS
 
 
-def _remove_operators(question: str) -> str:
+def _remove_search_operators(question: str) -> str:
     try:
         return parse_question(question).text
     except InvalidQuery:  # There is no text to search.

@@ -82,7 +82,7 @@ def _read_query(answer: str, question: str) -> str:
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")
-    query = _unwrap(" ".join(lines[0].split()), question)
+    query = _remove_label_and_quotes(" ".join(lines[0].split()), question)
     if len(query) > LONGEST_QUERY_CHARACTERS:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
@@ -93,7 +93,7 @@ def _read_query(answer: str, question: str) -> str:
     return query
 
 
-def _unwrap(query: str, question: str) -> str:
+def _remove_label_and_quotes(query: str, question: str) -> str:
     query = query.removeprefix(label.group()) if (label := _LABEL.match(query)) else query
     while len(query) > 2 and query[0] in _OPENING and query[-1] in _CLOSING and query not in question:
         within = query[1:-1].strip()

@@ -32,7 +32,7 @@ def add_identifier_from_history(question: str, history: Sequence[Turn]) -> str:
     return question
 
 
-def remove_identifier_from_history(question: str) -> str:
+def remove_identifier_prefix(question: str) -> str:
     name, mark, rest = question.partition(": ")
     return rest if mark and find_codes_and_names(name) == [name] else question
 

@@ -66,7 +66,7 @@ def find_alphanumeric_codes(question: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words if _CODE.fullmatch(word))
 
 
-def find_section(question: str) -> tuple[str, str] | None:
+def find_named_section(question: str) -> tuple[str, str] | None:
     """Return noun and number of the section, clause or step that the question names: ("clause", "1.2"), or None."""
     named = _SECTION.search(parse_question(question).text)
     return (named[1].casefold(), named[2]) if named else None

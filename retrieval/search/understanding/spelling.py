@@ -114,7 +114,7 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Replacement:
+class _TextReplacement:
     start: int
     end: int
     text: str
@@ -125,31 +125,31 @@ def correct_question(question: str, vocabulary: Vocabulary) -> Correction | None
     for token in _find_unknown_tokens(question, vocabulary, replacements):
         meant = _find_certain_correction(token, question, vocabulary)
         if meant:
-            replacements.append(_Replacement(token.start, token.end, meant))
+            replacements.append(_TextReplacement(token.start, token.end, meant))
     if not replacements:
         return None
     replaced = tuple((question[each.start : each.end], each.text) for each in replacements)
-    return Correction(_replace(question, replacements), replaced)
+    return Correction(_apply_replacements(question, replacements), replaced)
 
 
 def suggest_questions(question: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return variants of the question with similar words for unknown words; empty if all words are known."""
     certain = _rewrite_codes(question, vocabulary)
-    offers: list[list[_Replacement]] = []
+    offers: list[list[_TextReplacement]] = []
     for token in _find_unknown_tokens(question, vocabulary, certain):
         if len(token.text) < SHORTEST_ORDINARY and vocabulary.is_ordinary(token.lower):
             continue
         most_edits = 1 if len(token.text) < SHORTEST_ORDINARY else 2
         meant = [each.text for each in vocabulary.find_near_words(token.text) if each.edits <= most_edits]
-        offers.append([_Replacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
-    for token in _find_codes(question):
+        offers.append([_TextReplacement(token.start, token.end, _match_case(token.text, text)) for text in meant])
+    for token in _find_code_tokens(question):
         code = _normalise_code(token.text)
         if not vocabulary.find_code_spellings([code]):
             near = vocabulary.find_similar_codes(code)
-            offers.append([_Replacement(token.start, token.end, text) for text in near])
+            offers.append([_TextReplacement(token.start, token.end, text) for text in near])
     offers = [offer for offer in offers if offer]
     questions = [
-        _replace(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
+        _apply_replacements(question, [*certain, *(offer[min(place, len(offer) - 1)] for offer in offers)])
         for place in range(MOST_SUGGESTIONS)
     ]
     return tuple(dict.fromkeys(questions)) if offers else ()
@@ -173,13 +173,15 @@ def _find_certain_correction(token: Token, question: str, vocabulary: Vocabulary
     return _match_case(token.text, certain[0].text)
 
 
-def _find_unknown_tokens(question: str, vocabulary: Vocabulary, taken: Sequence[_Replacement]) -> list[Token]:
+def _find_unknown_tokens(
+    question: str, vocabulary: Vocabulary, replacements: Sequence[_TextReplacement]
+) -> list[Token]:
     words = [
         token
         for token in tokenize_question(question)
         if token.text.isalpha()
         and len(token.text) > 2
-        and not any(each.start <= token.start < each.end for each in taken)
+        and not any(each.start <= token.start < each.end for each in replacements)
     ]
     if not words:
         return []
@@ -188,7 +190,7 @@ def _find_unknown_tokens(question: str, vocabulary: Vocabulary, taken: Sequence[
     return [token for token in words if token.lower in unknown]
 
 
-def _find_codes(question: str) -> list[Token]:
+def _find_code_tokens(question: str) -> list[Token]:
     return [
         token
         for token in tokenize_question(question)
@@ -210,19 +212,19 @@ def _find_code_spans(question: str) -> dict[tuple[int, int], str]:
     return spans
 
 
-def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_Replacement]:
+def _rewrite_codes(question: str, vocabulary: Vocabulary) -> list[_TextReplacement]:
     if not any(character.isdigit() for character in question):
         return []
     spans = _find_code_spans(question)
     written = vocabulary.find_code_spellings(sorted(set(spans.values()))) if spans else {}
-    replacements: list[_Replacement] = []
+    replacements: list[_TextReplacement] = []
     for (start, end), code in sorted(spans.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
         ways = written.get(code, ())
         typed = question[start:end]
         if not ways or any(start < each.end and each.start < end for each in replacements):
             continue
         is_written = typed.casefold() in map(str.casefold, ways)
-        replacements.append(_Replacement(start, end, typed if is_written else ways[0]))
+        replacements.append(_TextReplacement(start, end, typed if is_written else ways[0]))
     return [each for each in replacements if question[each.start : each.end] != each.text]
 
 
@@ -245,7 +247,7 @@ def _match_case(typed: str, meant: str) -> str:
     return meant[:1].upper() + meant[1:] if typed[:1].isupper() else meant
 
 
-def _replace(question: str, replacements: Sequence[_Replacement]) -> str:
+def _apply_replacements(question: str, replacements: Sequence[_TextReplacement]) -> str:
     for each in sorted(replacements, key=lambda each: -each.start):
         question = question[: each.start] + each.text + question[each.end :]
     return question

@@ -156,7 +156,7 @@ def find_similar_lexemes(
         return ()
     # One search reads the same words twice: for the spelling correction, and for the keyword retriever.
     key = ("near", typed.lower(), lexeme, configuration, frozenset(collections))
-    near = get_or_read(key, lambda: _find_near(typed.lower(), lexeme, edits, configuration, collections))
+    near = get_or_read(key, lambda: _find_near_lexemes(typed.lower(), lexeme, edits, configuration, collections))
     frequencies = read_document_frequencies(near, searched, readers)
     kept = sorted(frequencies, key=lambda found: (near[found][0], -near[found][1], -frequencies[found], found))
     kept = kept[:MAX_EXPANSIONS]
@@ -166,7 +166,7 @@ def find_similar_lexemes(
     return tuple(TermExpansion(found, near[found][0], frequencies[found], idf * near[found][1]) for found in kept)
 
 
-def _find_near(
+def _find_near_lexemes(
     typed: str, lexeme: str, edits: int, configuration: str, collections: Sequence[int]
 ) -> dict[str, tuple[int, float]]:
     endings = min(LONGEST_ENDING, len(typed) - 1)
@@ -186,13 +186,15 @@ def _find_near(
         (candidates[place], typed[len(typed) - ending :] if ending else "", int(of_typed[ending, place]))
         for ending, place in np.argwhere((of_typed <= allowed) & (of_typed > 0))
     ]
-    for candidate, ending, distance in _keep_real_forms(forms, configuration):
+    for candidate, ending, distance in _keep_forms_of_their_lexeme(forms, configuration):
         rated = distance, compute_similarity(typed, candidate + ending, distance)
         near[candidate] = min(near.get(candidate, rated), rated, key=lambda rating: (rating[0], -rating[1]))
     return {found: rating for found, rating in near.items() if found.isalpha()}
 
 
-def _keep_real_forms(forms: Sequence[tuple[str, str, int]], configuration: str) -> list[tuple[str, str, int]]:
+def _keep_forms_of_their_lexeme(
+    forms: Sequence[tuple[str, str, int]], configuration: str
+) -> list[tuple[str, str, int]]:
     if not forms:
         return []
     with connection.cursor() as cursor:
@@ -244,11 +246,11 @@ class CollectionVocabulary:
         self._readers = readers
 
     @cached_property
-    def _configurations(self) -> dict[str, tuple[int, ...]]:
+    def _collections_by_configuration(self) -> dict[str, tuple[int, ...]]:
         return group_by_configuration(self._collections)
 
     def find_unknown_words(self, text: str) -> list[str]:
-        configurations = list(self._configurations)
+        configurations = list(self._collections_by_configuration)
         spoken = expand_identifiers(text)
         lexemes = set().union(*read_lexemes([spoken], configurations).values())
         known = read_document_frequencies(lexemes, self._collections, self._readers)
@@ -270,7 +272,7 @@ class CollectionVocabulary:
     def find_near_words(self, word: str) -> list[NearWord]:
         typed, passages = word.lower(), count_passages_in(self._collections)
         lexemes: set[str] = set()
-        for configuration, collections in self._configurations.items():
+        for configuration, collections in self._collections_by_configuration.items():
             for lexeme in read_lexemes([typed], [configuration])[configuration, typed][:1]:
                 expansions = find_similar_lexemes(
                     word, lexeme, configuration, collections, self._collections, passages, self._readers

@@ -14,7 +14,7 @@ from retrieval.sources.airbyte.connector_process import ConnectorProcess, Proces
 from retrieval.sources.airbyte.programs import find_program, get_scratch_folder
 from retrieval.sources.airbyte.state_messages import StateMessage
 from retrieval.sources.airbyte.streams import ChosenStream, join_name
-from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import SourceUnavailable, SourceUnreadable
 
 QUICK = ProcessLimits(seconds=120.0)
 MOST_STREAMS = 500
@@ -33,7 +33,7 @@ class StreamRecord:
     data: dict[str, Any]
 
 
-class ConnectorCalls:
+class ConnectorCommandRunner:
     """Runs the commands of an installed Airbyte connector with the settings of a source.
 
     ``notes`` are its log lines.
@@ -53,14 +53,14 @@ class ConnectorCalls:
         raise SourceUnavailable(_t("The connector does not name its settings."))
 
     def check_settings(self) -> None:
-        """Raise SourceRefused if the connector refuses the settings."""
+        """Raise SourceUnreadable if the connector refuses the settings."""
         status: dict[str, Any] = {}
         for message in self._call("check", self._configuration(), QUICK):
             if isinstance(found := message.get("connectionStatus"), dict):
                 status = found
         if status.get("status") == "FAILED":
             said = self._process.clean(status.get("message") or "")
-            raise SourceRefused(_t("The connector refused the settings: %s") % (said or _t("It gave no reason.")))
+            raise SourceUnreadable(_t("The connector refused the settings: %s") % (said or _t("It gave no reason.")))
         if status.get("status") != "SUCCEEDED":
             raise SourceUnavailable(_t("The connector does not say whether the settings work."))
 
@@ -73,7 +73,7 @@ class ConnectorCalls:
                 streams = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         streams = [each for each in streams if isinstance(each.get("name"), str)][:MOST_STREAMS]
         if not streams:
-            raise SourceRefused(_t("The connector has no streams."))
+            raise SourceUnreadable(_t("The connector has no streams."))
         schemas = [each.get("json_schema") for each in streams]
         keeps_schemas = len(json.dumps(schemas)) <= MOST_SCHEMA_CHARACTERS
         return [
@@ -90,7 +90,7 @@ class ConnectorCalls:
     ) -> Iterator[StreamRecord | StateMessage]:
         """Yield the records of the streams, and between them the connector's STATE messages, in the connector's order.
 
-        The connector continues after ``state``, the last STATE of an earlier call. Raises: SourceRefused or
+        The connector continues after ``state``, the last STATE of an earlier call. Raises: SourceUnreadable or
         SourceUnavailable if not all records could be read.
         """
         catalog = {"streams": [stream.build_catalog_entry() for stream in streams]}
@@ -105,7 +105,7 @@ class ConnectorCalls:
                 continue
             record = message.get("record")
             if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
-                raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % str(record)[:100])
+                raise SourceUnreadable(_t("The connector sent a record that cannot be read: %s") % str(record)[:100])
             name = join_name(record.get("namespace"), record.get("stream"))
             if name in names:
                 yield StreamRecord(name, record["data"])
@@ -120,7 +120,7 @@ class ConnectorCalls:
         process = ConnectorProcess(command, files, scratch=get_scratch_folder(), secrets=self._secrets, limits=limits)
         with process as self._process:
             try:
-                yield from process.messages()
+                yield from process.iterate_messages()
             finally:
                 self.notes += process.notes
 

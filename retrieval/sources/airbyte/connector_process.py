@@ -21,7 +21,7 @@ from typing import Any, Self
 from django.utils.translation import gettext as _t
 
 from core import deadline
-from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import SourceUnavailable, SourceUnreadable
 
 # A script that sets the limits of its process, and then becomes the connector.
 _START = """
@@ -93,7 +93,7 @@ class ConnectorProcess:
         self._warnings: list[str] = []
         self._remarks: list[str] = []
         self._errors = bytearray()
-        self._failure: SourceRefused | SourceUnavailable | None = None
+        self._failure: SourceUnreadable | SourceUnavailable | None = None
         self._is_incomplete = False
 
     def __enter__(self) -> Self:
@@ -146,10 +146,10 @@ class ConnectorProcess:
     def notes(self) -> list[str]:
         return [*self._warnings, *self._remarks]
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def iterate_messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages that the connector prints, except logs and error reports.
 
-        Raises: SourceRefused for an error in the settings, or output that breaks the protocol; SourceUnavailable for
+        Raises: SourceUnreadable for an error in the settings, or output that breaks the protocol; SourceUnavailable for
         any other error.
         """
         for line in self._lines():
@@ -157,14 +157,14 @@ class ConnectorProcess:
             match message.get("type"):
                 case "LOG":
                     told = _read_dict(message, "log")
-                    self._note(str(told.get("level")), str(told.get("message")))
+                    self._add_note(str(told.get("level")), str(told.get("message")))
                 case "TRACE":
-                    self._take_trace(_read_dict(message, "trace"))
+                    self._handle_trace_message(_read_dict(message, "trace"))
                 case None:
                     continue
                 case _:
                     yield message
-        self._check_end()
+        self._wait_for_success()
 
     def _lines(self) -> Iterator[bytes]:
         out, err = self._process.stdout, self._process.stderr
@@ -190,7 +190,7 @@ class ConnectorProcess:
                     else:
                         total += len(piece)
                         if total > self._limits.total_bytes:
-                            raise SourceRefused(
+                            raise SourceUnreadable(
                                 _t("The connector sends more than %d MiB.") % (self._limits.total_bytes >> 20)
                             )
                         first, *others = piece.split(b"\n")
@@ -205,7 +205,7 @@ class ConnectorProcess:
 
     def _check_length(self, line: bytearray) -> None:
         if len(line) > self._limits.line_bytes:
-            raise SourceRefused(
+            raise SourceUnreadable(
                 _t("A record of the connector is larger than %d KiB.") % (self._limits.line_bytes >> 10)
             )
 
@@ -220,31 +220,33 @@ class ConnectorProcess:
             return message
         if b'"RECORD"' in line:
             # The document of a skipped record would be deleted.
-            raise SourceRefused(_t("The connector sent a record that cannot be read: %s") % self._clean(line, 100))
-        self._note("INFO", self._clean(line))
+            raise SourceUnreadable(
+                _t("The connector sent a record that cannot be read: %s") % self._clean_text(line, 100)
+            )
+        self._add_note("INFO", self._clean_text(line))
         return {}
 
-    def _take_trace(self, trace: dict[str, Any]) -> None:
+    def _handle_trace_message(self, trace: dict[str, Any]) -> None:
         status = _read_dict(trace, "stream_status").get("status")
         self._is_incomplete |= status == "INCOMPLETE"
         if trace.get("type") != "ERROR":
             return
         error = _read_dict(trace, "error")
-        said = self._clean(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
-        self._note("ERROR", said)
-        kind = SourceRefused if error.get("failure_type") == "config_error" else SourceUnavailable
+        said = self._clean_text(error.get("message") or error.get("internal_message") or "") or _t("It gave no reason.")
+        self._add_note("ERROR", said)
+        kind = SourceUnreadable if error.get("failure_type") == "config_error" else SourceUnavailable
         # The first error is the cause. Airbyte's development kit adds a summary, which always blames the settings.
         if self._failure is None:
             self._failure = kind(_t("The connector says: %s") % said)
 
-    def _note(self, level: str, text: str) -> None:
+    def _add_note(self, level: str, text: str) -> None:
         if level in ("DEBUG", "TRACE"):
             return
         notes = self._remarks if level == "INFO" else self._warnings
-        if len(notes) < MOST_NOTES and (said := self._clean(text)):
+        if len(notes) < MOST_NOTES and (said := self._clean_text(text)):
             notes.append(f"{level[:10]}: {said}")
 
-    def _clean(self, text: str | bytes, longest: int = _LONGEST_NOTE) -> str:
+    def _clean_text(self, text: str | bytes, longest: int = _LONGEST_NOTE) -> str:
         said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
         if _TRACEBACK in said:
             # In a traceback, lines without indentation name the errors.
@@ -255,9 +257,9 @@ class ConnectorProcess:
         return " ".join("".join(each if each.isprintable() else " " for each in said).split())[:longest]
 
     def clean(self, text: str) -> str:
-        return self._clean(text)
+        return self._clean_text(text)
 
-    def _check_end(self) -> None:
+    def _wait_for_success(self) -> None:
         try:
             status = self._process.wait(max(0.0, min(_END_SECONDS, self._ends_at - time.monotonic())))
         except subprocess.TimeoutExpired as error:
@@ -265,7 +267,7 @@ class ConnectorProcess:
         if self._failure is not None:
             raise self._failure
         if status:
-            last = self._clean(bytes(self._errors).strip().rpartition(b"\n")[2])
+            last = self._clean_text(bytes(self._errors).strip().rpartition(b"\n")[2])
             told = {"status": status, "error": last or _t("It gave no reason.")}
             raise SourceUnavailable(_t("The connector ended with the status %(status)d: %(error)s") % told)
         if self._is_incomplete:

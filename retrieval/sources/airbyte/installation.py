@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _t
 
 from core.exceptions import RagsiteError
 from retrieval.models import RegisteredConnector
-from retrieval.sources.airbyte.calls import ConnectorCalls
+from retrieval.sources.airbyte.calls import ConnectorCommandRunner
 from retrieval.sources.airbyte.connector_process import build_connector_environment
 from retrieval.sources.airbyte.programs import (
     MANIFEST_PROGRAM,
@@ -38,7 +38,7 @@ class InstallationFailed(RagsiteError):
 def install(connector: RegisteredConnector, say: Say) -> None:
     """Install the connector into a new environment, which replaces an earlier one, and store its spec.
 
-    Raises: InstallationFailed, SourceRefused.
+    Raises: InstallationFailed, SourceUnreadable.
     """
     check_connectors_allowed()
     get_connectors_folder().mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def is_being_installed(connector: RegisteredConnector) -> bool:
 def read_spec(connector: RegisteredConnector) -> dict[str, Any]:
     if connector.kind == RegisteredConnector.Kind.MANIFEST:
         return read_manifest_spec(connector.manifest)
-    return ConnectorCalls(connector, {}).read_spec()
+    return ConnectorCommandRunner(connector, {}).read_spec()
 
 
 def _choose_program(connector: RegisteredConnector, scripts: Path) -> str:

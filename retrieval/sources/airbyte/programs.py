@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 
 from retrieval.models import RegisteredConnector
-from retrieval.sources.protocol import SourceRefused
+from retrieval.sources.protocol import SourceUnreadable
 
 MANIFEST_PROGRAM = "source-declarative-manifest"
 
@@ -29,16 +29,18 @@ def get_environment_path(connector: RegisteredConnector) -> Path:
 
 def check_connectors_allowed() -> None:
     if not settings.SOURCE_CONNECTORS:
-        raise SourceRefused(_t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS."))
+        raise SourceUnreadable(
+            _t("This site runs no connectors: an administrator of the server sets SOURCE_CONNECTORS.")
+        )
 
 
 def find_program(connector: RegisteredConnector) -> list[str]:
-    """Return the command that starts the connector. Raises: SourceRefused if it is not installed."""
+    """Return the command that starts the connector. Raises: SourceUnreadable if it is not installed."""
     check_connectors_allowed()
     scripts = get_environment_path(connector) / "bin"
     program = scripts / connector.program
     if not connector.is_ready or not connector.program or not program.is_file():
-        raise SourceRefused(
+        raise SourceUnreadable(
             _t("The connector %(name)s is not installed here: run manage.py connector install %(name)s.")
             % {"name": connector.name}
         )
@@ -49,16 +51,16 @@ def find_program(connector: RegisteredConnector) -> list[str]:
 def read_manifest_spec(manifest: str) -> dict[str, Any]:
     """Return the JSON Schema of the settings that a manifest describes; empty if it has none.
 
-    Raises: SourceRefused if the text is not a manifest.
+    Raises: SourceUnreadable if the text is not a manifest.
     """
     try:
         content = yaml.safe_load(manifest)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise SourceRefused(_t("This is not YAML: %s") % str(error)[:300]) from error
+        raise SourceUnreadable(_t("This is not YAML: %s") % str(error)[:300]) from error
     if not isinstance(content, dict) or not isinstance(content.get("streams"), list):
-        raise SourceRefused(_t("This is not a manifest: it has no list of streams."))
+        raise SourceUnreadable(_t("This is not a manifest: it has no list of streams."))
     if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
-        raise SourceRefused(_t("This manifest needs code of its own (class_name): register its package instead."))
+        raise SourceUnreadable(_t("This manifest needs code of its own (class_name): register its package instead."))
     spec = _resolve_reference(content, content.get("spec"))
     schema = _resolve_reference(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
     return schema if isinstance(schema, dict) else {}

@@ -58,14 +58,14 @@ class ReadProgress:
     def has_advanced(self) -> bool:
         return bool(self._checkpoints) and serialise_state(self._checkpoints[-1][1]) != self.state
 
-    def remember_state(self, message: StateMessage, items: int) -> None:
+    def add_checkpoint(self, message: StateMessage, items: int) -> None:
         """Remember a STATE message, and how many different items came before it."""
         if not self._known.add_message(message):
             return
         before = self._checkpoints[-2][0] if len(self._checkpoints) > 1 else 0
         if self._checkpoints and items - before < _ITEMS_BETWEEN:
             self._checkpoints.pop()
-        self._checkpoints.append((items, self._known.snapshot()))
+        self._checkpoints.append((items, self._known.copy_state()))
 
     def is_deletion(self, stream: str, last_run: int) -> bool:
         """Return whether a record that this run did not read was deleted from the source.

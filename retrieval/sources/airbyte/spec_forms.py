@@ -186,7 +186,7 @@ def _build_object(
     for name, each in _list_properties(schema) if levels else []:
         here = f"{path}.{name}"
         lacking: list[str] = []
-        value = _build_value(each, options, here, lacking, levels - 1)
+        value = _build_option_value(each, options, here, lacking, levels - 1)
         is_wanted = value is not _ABSENT and (name in required or value != {})
         if is_wanted:
             config[name] = value
@@ -195,7 +195,7 @@ def _build_object(
     return config
 
 
-def _build_value(schema: Schema, options: Mapping[str, Any], here: str, missing: list[str], levels: int) -> Any:
+def _build_option_value(schema: Schema, options: Mapping[str, Any], here: str, missing: list[str], levels: int) -> Any:
     if "const" in schema:
         return schema["const"]
     if choices := _list_choices(schema):

@@ -60,7 +60,7 @@ class StateCollector:
         self._parts[f"stream {name}"] = {"type": "STREAM", "stream": stream}
         return True
 
-    def snapshot(self) -> Snapshot:
+    def copy_state(self) -> Snapshot:
         return dict(self._parts)
 
 

@@ -33,7 +33,7 @@ def find_stream(found: Mapping[str, Any], name: str) -> dict[str, Any]:
     return next((each for each in found.get("streams") or [] if read_stream_name(each) == name), {})
 
 
-def list_chosen_streams(options: Mapping[str, Any]) -> list[str]:
+def list_chosen_stream_names(options: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in options.get("streams") or []]
 
 
@@ -53,7 +53,7 @@ def select_stream_options(options: Mapping[str, Any], name: str) -> dict[str, An
 
 def drop_options_of_unchosen_streams(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the source's own options and the options of chosen streams."""
-    chosen = tuple(map(build_option_prefix, list_chosen_streams(options)))
+    chosen = tuple(map(build_option_prefix, list_chosen_stream_names(options)))
     return {
         option: value for option, value in options.items() if not option.startswith("of.") or option.startswith(chosen)
     }
@@ -142,7 +142,7 @@ def build_days_field() -> forms.Field:
 
 def check_cursor_fields(found: Mapping[str, Any], cleaned: Mapping[str, Any]) -> Iterator[tuple[str, ValidationError]]:
     """Yield an error for each incremental stream without a cursor field."""
-    for name in list_chosen_streams(cleaned):
+    for name in list_chosen_stream_names(cleaned):
         stream, options = find_stream(found, name), select_stream_options(cleaned, name)
         has_cursor = stream.get("source_defined_cursor") or options.get("cursor_field")
         if options.get("sync_mode") == INCREMENTAL and not has_cursor:
@@ -155,7 +155,7 @@ def check_reader_imports(cleaned: Mapping[str, Any]) -> Iterator[tuple[str, Vali
 
     The withdrawal of a right need not change the record, so incremental reading would miss it.
     """
-    for name in list_chosen_streams(cleaned):
+    for name in list_chosen_stream_names(cleaned):
         if cleaned.get("takes_readers") and select_stream_options(cleaned, name).get("sync_mode") == INCREMENTAL:
             said = _t("Choose everything, to take over who may read: a withdrawn right need not change its record.")
             yield f"{build_option_prefix(name)}sync_mode", ValidationError(said)

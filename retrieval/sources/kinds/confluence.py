@@ -14,8 +14,15 @@ from django.utils.translation import gettext_lazy as _
 from core.exceptions import RagsiteError
 from retrieval.sources.kinds.wikis import WikiConnector, build_page
 from retrieval.sources.network import Client, check_page_is_new
-from retrieval.sources.options import Account, AddressField, SourceOptionsForm
-from retrieval.sources.protocol import FetchedItem, ItemGone, ItemReaders, RemoteItem, SourceRefused, SourceUnavailable
+from retrieval.sources.options import SourceAccountForm, SourceOptionsForm, WebAddressField
+from retrieval.sources.protocol import (
+    FetchedItem,
+    ItemGone,
+    ItemReaders,
+    RemoteItem,
+    SourceUnavailable,
+    SourceUnreadable,
+)
 from retrieval.sources.reader_names import ReadersBySourceForm
 
 _LIMITS = "restrictions.read.restrictions"
@@ -26,8 +33,8 @@ _MEMBERS_A_PAGE = 200
 _MOST_MEMBERS = 10_000
 
 
-class ConfluenceOptions(ReadersBySourceForm, SourceOptionsForm, Account):
-    url = AddressField(
+class ConfluenceOptions(ReadersBySourceForm, SourceOptionsForm, SourceAccountForm):
+    url = WebAddressField(
         label=_("Confluence"), help_text=_("Such as https://NAME.atlassian.net/wiki or https://wiki.example.org.")
     )
     space = forms.RegexField(r"^~?[\w-]{1,255}$", label=_("Key of the space"))
@@ -47,7 +54,7 @@ class _PermittedReaders:
 
 
 @dataclass(slots=True)
-class _Rights:
+class _RightsCache:
     """A run's cache of the space's readers, the members of groups, and the names of accounts."""
 
     space: _PermittedReaders = field(default_factory=_PermittedReaders)
@@ -62,18 +69,18 @@ class _Rights:
         try:
             users, groups = subjects["user"]["results"], subjects["group"]["results"]
             return _PermittedReaders(
-                frozenset(map(self.remember_group, groups)), frozenset(map(self.remember_user, users))
+                frozenset(map(self.store_group_id, groups)), frozenset(map(self.store_user_name, users))
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise _RightsUnreadable(_t("the answer does not name accounts and groups")) from error
 
-    def remember_group(self, group: Mapping[str, Any]) -> str:
+    def store_group_id(self, group: Mapping[str, Any]) -> str:
         name = str(group["name"])
         if group.get("id"):
             self.group_ids[name] = str(group["id"])
         return name
 
-    def remember_user(self, user: Mapping[str, Any]) -> str:
+    def store_user_name(self, user: Mapping[str, Any]) -> str:
         identity = str(user.get("accountId") or user.get("username") or user["userKey"])
         self.names[identity] = str(user.get("email") or user.get("username") or identity)
         return identity
@@ -107,8 +114,8 @@ class _Rights:
             if kind == "anonymous":
                 return _PermittedReaders(is_everybody=True)
             if kind == "group":
-                return _PermittedReaders(groups=frozenset([self.remember_group(subject)]))
-            return _PermittedReaders(users=frozenset([self.remember_user(subject)]))
+                return _PermittedReaders(groups=frozenset([self.store_group_id(subject)]))
+            return _PermittedReaders(users=frozenset([self.store_user_name(subject)]))
         subjects = grant.get("subjects") or {}
         nobody: dict[str, Any] = {"results": []}
         return self.read_users_and_groups({kind: subjects.get(kind) or nobody for kind in ("user", "group")})
@@ -131,7 +138,7 @@ class ConfluenceConnector(WikiConnector):
 
     def __init__(self, options: Mapping[str, Any], number: int) -> None:
         super().__init__(options, number)
-        self._rights: _Rights | None = _Rights() if options.get("takes_readers") else None
+        self._rights: _RightsCache | None = _RightsCache() if options.get("takes_readers") else None
 
     def list_items(self) -> Iterator[RemoteItem]:
         cql = f'space="{self.options["space"]}" and type=page order by id'
@@ -157,19 +164,19 @@ class ConfluenceConnector(WikiConnector):
     def _ask_page(self, address: str) -> tuple[Any, str]:
         """Return a part of the list of wiki pages, and the error if their access restrictions cannot be read, or ""."""
         if self._rights is None or self._rights.unread:
-            return self._ask(address), ""
+            return self._ask_json_object(address), ""
         parts = urlsplit(address)
         query = [(name, value) for name, value in parse_qsl(parts.query) if name != "expand"]
         bare, full = (
             parts._replace(query=urlencode([*query, ("expand", each)])).geturl() for each in ("version", _EXPANDED)
         )
         try:
-            return self._ask(full), ""
-        except SourceRefused as error:
-            return self._ask(bare), str(error)
+            return self._ask_json_object(full), ""
+        except SourceUnreadable as error:
+            return self._ask_json_object(bare), str(error)
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
-        answer = self._ask(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
+        answer = self._ask_json_object(self._search, {"cql": f"id={item.key}", "expand": "body.export_view"})
         if not answer.get("results"):
             raise ItemGone(item.name)
         return build_page(item.title, str(answer["results"][0]["body"]["export_view"]["value"]))
@@ -184,17 +191,17 @@ class ConfluenceConnector(WikiConnector):
             return Client(self._address, headers={"Authorization": f"Bearer {password}"})
         return super()._open_client()
 
-    def _read_space(self, rights: _Rights) -> None:
+    def _read_space(self, rights: _RightsCache) -> None:
         address = f"{self._address}/rest/api/space/{self.options['space']}"
         try:
-            permissions = self._ask(address, {"expand": "permissions"}).get("permissions")
+            permissions = self._ask_json_object(address, {"expand": "permissions"}).get("permissions")
             if not isinstance(permissions, list):
                 permissions = self._ask_json(f"{address}/permissions")
             rights.space = rights.read_space_readers(permissions)
-        except (SourceRefused, SourceUnavailable, _RightsUnreadable) as error:
+        except (SourceUnreadable, SourceUnavailable, _RightsUnreadable) as error:
             rights.unread = _explain(error)
 
-    def _find_page_readers(self, rights: _Rights, page: Mapping[str, Any], unread: str) -> ItemReaders:
+    def _find_page_readers(self, rights: _RightsCache, page: Mapping[str, Any], unread: str) -> ItemReaders:
         admitted = rights.space
         try:
             if unread or rights.unread:
@@ -203,12 +210,14 @@ class ConfluenceConnector(WikiConnector):
                 restrictions = _read_restrictions(place)
                 # A page inherits the restrictions of its ancestors and its space.
                 if _is_restricted(restrictions):
-                    admitted = self._intersect(rights, admitted, rights.read_users_and_groups(restrictions))
+                    admitted = self._intersect_readers(rights, admitted, rights.read_users_and_groups(restrictions))
         except _RightsUnreadable as error:
             return ItemReaders(unread=str(error))
         return rights.convert_to_item_readers(admitted)
 
-    def _intersect(self, rights: _Rights, one: _PermittedReaders, other: _PermittedReaders) -> _PermittedReaders:
+    def _intersect_readers(
+        self, rights: _RightsCache, one: _PermittedReaders, other: _PermittedReaders
+    ) -> _PermittedReaders:
         """Return the readers that both ``one`` and ``other`` admit."""
         if one.is_everybody:
             return other
@@ -228,29 +237,29 @@ class ConfluenceConnector(WikiConnector):
         in_groups = frozenset[str]().union(*(rights.members.get(each, frozenset()) for each in groups))
         return _PermittedReaders(groups, named | (found - in_groups))
 
-    def _find_members(self, rights: _Rights, group: str) -> frozenset[str]:
+    def _find_members(self, rights: _RightsCache, group: str) -> frozenset[str]:
         """Return the members of the group; none if they cannot be read, so that no user gets too many rights."""
         if group not in rights.members:
             try:
-                rights.members[group] = frozenset(map(rights.remember_user, self._list_members(rights, group)))
-            except (SourceRefused, SourceUnavailable, KeyError, TypeError) as error:
+                rights.members[group] = frozenset(map(rights.store_user_name, self._list_members(rights, group)))
+            except (SourceUnreadable, SourceUnavailable, KeyError, TypeError) as error:
                 _explain(error)
                 rights.members[group] = frozenset()
                 rights.unread_groups.append(group)
         return rights.members[group]
 
-    def _list_members(self, rights: _Rights, group: str) -> Iterator[Mapping[str, Any]]:
+    def _list_members(self, rights: _RightsCache, group: str) -> Iterator[Mapping[str, Any]]:
         of_cloud = rights.group_ids.get(group)
         path = f"{quote(of_cloud, safe='')}/membersByGroupId" if of_cloud else f"{quote(group, safe='')}/member"
         for start in range(0, _MOST_MEMBERS, _MEMBERS_A_PAGE):
             query = {"start": str(start), "limit": str(_MEMBERS_A_PAGE)}
-            answer = self._ask(f"{self._address}/rest/api/group/{path}", query)
+            answer = self._ask_json_object(f"{self._address}/rest/api/group/{path}", query)
             yield from answer["results"]
             if not answer.get("_links", {}).get("next"):
                 return
 
     @property
-    def run_notes(self) -> list[str]:
+    def notes_for_run_log(self) -> list[str]:
         unread = self._rights.unread_groups if self._rights is not None else []
         if not unread:
             return []

@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 from core.user_types import AnyUser
 from core.users import is_superuser
 from retrieval.models import RegisteredConnector, Source
-from retrieval.sources.airbyte.calls import ConnectorCalls, StreamRecord
+from retrieval.sources.airbyte.calls import ConnectorCommandRunner, StreamRecord
 from retrieval.sources.airbyte.connector_process import TookTooLong
 from retrieval.sources.airbyte.programs import check_connectors_allowed
 from retrieval.sources.airbyte.reading import ReadProgress, hash_setup
@@ -39,7 +39,7 @@ from retrieval.sources.airbyte.streams import (
     drop_options_of_unchosen_streams,
     find_stream,
     is_deleted,
-    list_chosen_streams,
+    list_chosen_stream_names,
     read_stream_name,
     select_stream_options,
 )
@@ -51,10 +51,10 @@ from retrieval.sources.protocol import (
     ItemDeleted,
     ItemReaders,
     RemoteItem,
+    RunAttemptTimedOut,
     SetupObstacle,
-    SourceRefused,
     SourceUnavailable,
-    TimeIsUp,
+    SourceUnreadable,
 )
 from retrieval.sources.reader_names import ReadersBySourceForm
 
@@ -97,7 +97,7 @@ class ConnectorOptions(forms.Form):
                 self.add_error(name, ValidationError(_t("This field is required.")))
         if "full_days" in self.fields and "full_days" not in self.errors:
             cleaned["full_days"] = cleaned.get("full_days") or DAYS_BETWEEN_FULL
-        for name in list_chosen_streams(cleaned):
+        for name in list_chosen_stream_names(cleaned):
             given = select_stream_options(cleaned, name)
             if not (given.get("key_fields") and given.get("text_fields")):
                 stream = find_stream(self.found, name)
@@ -192,7 +192,7 @@ def list_usable_connectors(user: AnyUser, name: str = "") -> list[RegisteredConn
 
 
 @dataclass(frozen=True, slots=True)
-class _ItemRange:
+class _ItemByteRange:
     item: RemoteItem
     start: int
     length: int
@@ -223,8 +223,8 @@ class ConnectorSource(Connector):
         fields: dict[str, Any] = {"connector": shown, **build_fields(spec)}
         groups = []
         if found.get("streams"):
-            fields |= _build_stream_fields(found, list_chosen_streams(options)) | ReadersBySourceForm.base_fields
-            for name in list_chosen_streams(options):
+            fields |= _build_stream_fields(found, list_chosen_stream_names(options)) | ReadersBySourceForm.base_fields
+            for name in list_chosen_stream_names(options):
                 stream = find_stream(found, name)
                 own = add_option_prefix(name, {**_build_mapping_fields(stream), **build_incremental_fields(stream)})
                 groups.append((_t("Stream %s") % name, list(own)))
@@ -236,7 +236,7 @@ class ConnectorSource(Connector):
         check_connectors_allowed()
         chosen = RegisteredConnector.objects.filter(name=options.get("connector") or "").first()
         if chosen is None:
-            raise SourceRefused(_t("The connector %s is no longer registered.") % options.get("connector"))
+            raise SourceUnreadable(_t("The connector %s is no longer registered.") % options.get("connector"))
         fields = build_fields(chosen.spec)
         secrets = [
             str(options[name]) for name, field in fields.items() if isinstance(field, SecretField) and options.get(name)
@@ -244,21 +244,21 @@ class ConnectorSource(Connector):
         try:
             config, missing = build_config(chosen.spec, options)
         except ValidationError as error:
-            raise SourceRefused("; ".join(error.messages)) from error
+            raise SourceUnreadable("; ".join(error.messages)) from error
         if missing:
             labels = [str(fields[name].label) if name in fields else name for name in missing]
-            raise SourceRefused(_t("Settings are missing: %s.") % ", ".join(labels))
-        self._calls = ConnectorCalls(chosen, config, secrets)
+            raise SourceUnreadable(_t("Settings are missing: %s.") % ", ".join(labels))
+        self._calls = ConnectorCommandRunner(chosen, config, secrets)
         self._setup = partial(hash_setup, chosen, config)
         self._streams: dict[str, ChosenStream] = {}
-        self._places: dict[str, _ItemRange] = {}
+        self._places: dict[str, _ItemByteRange] = {}
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
     @property
-    def run_notes(self) -> list[str]:
+    def notes_for_run_log(self) -> list[str]:
         return [*dict.fromkeys(self._calls.notes)]
 
     def list_items(self) -> Iterator[RemoteItem]:
@@ -273,7 +273,7 @@ class ConnectorSource(Connector):
             Source.objects.filter(pk=self.number).update(found=found)
         else:
             found = Source.objects.values_list("found", flat=True).get(pk=self.number)
-        names = list_chosen_streams(self.options)
+        names = list_chosen_stream_names(self.options)
         if not names and self.is_preview:
             total = len(found["streams"])
             said = ngettext("The settings work. There is %d stream.", "The settings work. There are %d streams.", total)
@@ -281,7 +281,7 @@ class ConnectorSource(Connector):
             self.lists_everything = False
             return
         if not names:
-            raise SourceRefused(_t("Choose a stream: after a preview, the form of this source lists them."))
+            raise SourceUnreadable(_t("Choose a stream: after a preview, the form of this source lists them."))
         self._streams = {name: self._choose_stream(found, name) for name in names}
         streams, days = self._streams.values(), self.options.get("full_days")
         self._reading = ReadProgress(self.number, self.run, self._setup(streams), streams, days)
@@ -293,9 +293,9 @@ class ConnectorSource(Connector):
     def _choose_stream(self, found: Mapping[str, Any], name: str) -> ChosenStream:
         stream, options = find_stream(found, name), select_stream_options(self.options, name)
         if not stream:
-            raise SourceRefused(_t("The connector has no stream %s.") % name)
+            raise SourceUnreadable(_t("The connector has no stream %s.") % name)
         if not options.get("key_fields") or not options.get("text_fields"):
-            raise SourceRefused(_t("Name the fields of the identifier and of the text of %s first.") % name)
+            raise SourceUnreadable(_t("Name the fields of the identifier and of the text of %s first.") % name)
         return ChosenStream(name, stream, options)
 
     def _read(self) -> None:
@@ -307,15 +307,15 @@ class ConnectorSource(Connector):
                     number += 1
                     self._store_record(self._streams[message.stream], number, message.data)
                 else:
-                    self._reading.remember_state(message, len(self._places))
+                    self._reading.add_checkpoint(message, len(self._places))
                     if self._has_read_enough(len(self._places)):
-                        self.broke_off = TimeIsUp()
+                        self.broke_off = RunAttemptTimedOut()
                         return
         except SourceUnavailable as error:
             if not self._reading.has_advanced:
                 raise
             is_slow = isinstance(error, TookTooLong)
-            self.broke_off = TimeIsUp() if is_slow and not self.is_preview else error
+            self.broke_off = RunAttemptTimedOut() if is_slow and not self.is_preview else error
 
     def _has_read_enough(self, items: int) -> bool:
         return items >= PART_ITEMS and not self.is_preview and self._reading.has_advanced
@@ -336,14 +336,14 @@ class ConnectorSource(Connector):
             raise ItemDeleted(_t("it is marked as deleted"))
         if not kept["body"].strip():
             return FetchedItem(None, reason=_t("the fields of its text are empty"))
-        return FetchedItem(self._build_file(kept), metadata=kept["metadata"])
+        return FetchedItem(self._build_item_file(kept), metadata=kept["metadata"])
 
     def _store_record(self, stream: ChosenStream, number: int, record: Mapping[str, Any]) -> None:
         options = stream.options
         parts = [_read_text(record, path) for path in options["key_fields"]]
         if not all(parts):
             names = ", ".join(options["key_fields"])
-            raise SourceRefused(
+            raise SourceUnreadable(
                 _t("Record %(n)d has no %(names)s: choose another identifier.") % {"n": number, "names": names}
             )
         key = "/".join(_escape(part) for part in [stream.name, *parts])
@@ -362,21 +362,23 @@ class ConnectorSource(Connector):
         self._file.write(line)
         name = f"{slugify(title)[:100] or 'record'}.{kept['format']}"
         readers = (
-            _read_readers(record, options.get("readers_field") or "") if self.options.get("takes_readers") else None
+            _read_item_readers(record, options.get("readers_field") or "")
+            if self.options.get("takes_readers")
+            else None
         )
         fingerprint = hashlib.sha256(line + repr(readers).encode()).hexdigest()
         item = RemoteItem(key, name, fingerprint, url=str(kept["url"]), title=title, is_entry=True, readers=readers)
-        self._places[key] = _ItemRange(item, start, len(line))
-        if self.is_preview and not kept["is_deleted"] and self._is_sample(stream.name):
+        self._places[key] = _ItemByteRange(item, start, len(line))
+        if self.is_preview and not kept["is_deleted"] and self._needs_sample(stream.name):
             body = str(kept["body"])[: 10 * _SAMPLE_CHARACTERS]
             shown = strip_tags(body) if kept["format"] == "html" else body
             self.samples.append({**kept, "body": shown.strip()[:_SAMPLE_CHARACTERS], "key": key, "stream": stream.name})
 
-    def _is_sample(self, stream: str) -> bool:
+    def _needs_sample(self, stream: str) -> bool:
         of_stream = sum(sample["stream"] == stream for sample in self.samples)
         return of_stream < SAMPLES and len(self.samples) < MOST_SAMPLES
 
-    def _build_file(self, kept: Mapping[str, str]) -> bytes:
+    def _build_item_file(self, kept: Mapping[str, str]) -> bytes:
         title, body = kept["title"], kept["body"]
         if kept["format"] == "html":
             return build_page(title, body).data or b""
@@ -405,7 +407,7 @@ def _read_text(record: Mapping[str, Any], path: str) -> str:
     return "\n".join(texts).replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
-def _read_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
+def _read_item_readers(record: Mapping[str, Any], path: str) -> ItemReaders:
     if not path:
         return ItemReaders(unread=_t("name the field of the readers"))
     values = [str(each) for each in _find_values(record, path) if isinstance(each, str | int)]

@@ -14,18 +14,18 @@ from retrieval.documents.extraction.decoding import decode
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.wikis import build_page
 from retrieval.sources.network import HttpConnector, check_listing_response, join_address
-from retrieval.sources.options import Account, AddressField, SourceOptionsForm
+from retrieval.sources.options import SourceAccountForm, SourceOptionsForm, WebAddressField
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemGone,
     RemoteItem,
-    SourceRefused,
+    SourceUnreadable,
 )
 from retrieval.text.encodings import find_python_codec, find_xml_label
 
 
-class FeedOptions(SourceOptionsForm, Account):
-    url = AddressField(label=_("Feed"))
+class FeedOptions(SourceOptionsForm, SourceAccountForm):
+    url = WebAddressField(label=_("Feed"))
     content = forms.ChoiceField(
         label=_("What is read"),
         choices=[("page", _("the page that an entry links to")), ("entry", _("the text in the feed itself"))],
@@ -50,7 +50,7 @@ class FeedConnector(HttpConnector):
         self._entries = {}
         response = self._client.get(self.options["url"])
         check_listing_response(response)
-        no_feed = SourceRefused(_t("%s is not an RSS or Atom feed.") % self.options["url"])
+        no_feed = SourceUnreadable(_t("%s is not an RSS or Atom feed.") % self.options["url"])
         label = response.charset if find_python_codec(response.charset) else find_xml_label(response.body)
         try:
             text = decode(response.body, self.name, label=label)

@@ -47,7 +47,7 @@ class FileModes:
             return ItemReaders(unread=_t("access lists of files are not read"))
         return ItemReaders(
             tuple(sorted(map(_find_group_name, admitted.groups))),
-            tuple(sorted(map(_name_user, admitted.users))),
+            tuple(sorted(map(_find_user_name, admitted.users))),
             admitted.is_everybody,
         )
 
@@ -111,7 +111,7 @@ def _find_group_name(number: int) -> str:
     return str(number)
 
 
-def _name_user(number: int) -> str:
+def _find_user_name(number: int) -> str:
     with suppress(KeyError):
         return pwd.getpwuid(number).pw_name
     return str(number)

@@ -22,7 +22,7 @@ from retrieval.sources.network import (
     read_fetched_item,
     read_text,
 )
-from retrieval.sources.options import Account, AddressField, BaseUrlForm, SecretField, SourceOptionsForm
+from retrieval.sources.options import BaseUrlForm, SecretField, SourceAccountForm, SourceOptionsForm, WebAddressField
 from retrieval.sources.protocol import FetchedItem, RemoteItem, SourceUnavailable
 from retrieval.sources.reader_names import ReadersBySourceForm
 
@@ -34,8 +34,8 @@ _WANTED = (
 )
 
 
-class WebDavOptions(ReadersBySourceForm, SourceOptionsForm, Account):
-    url = AddressField(
+class WebDavOptions(ReadersBySourceForm, SourceOptionsForm, SourceAccountForm):
+    url = WebAddressField(
         label=_("Folder"), help_text=_("Such as https://cloud.example.org/remote.php/dav/files/NAME/Handbook/.")
     )
 
@@ -85,7 +85,7 @@ def _read_path(url: str) -> str:
 
 
 class S3Options(SourceOptionsForm, BaseUrlForm):
-    endpoint = AddressField(
+    endpoint = WebAddressField(
         label=_("Server"),
         help_text=_("Such as https://s3.eu-west-1.amazonaws.com, or the address of a MinIO or Ceph server."),
     )

@@ -23,7 +23,7 @@ from retrieval.documents.submission import check_size
 from retrieval.exceptions import DocumentRejected
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.network import Client, check_listing_response
-from retrieval.sources.options import Account, AddressField, BaseUrlForm, SourceOptionsForm
+from retrieval.sources.options import BaseUrlForm, SourceAccountForm, SourceOptionsForm, WebAddressField
 from retrieval.sources.protocol import (
     Connector,
     FetchedItem,
@@ -32,20 +32,20 @@ from retrieval.sources.protocol import (
     ItemRejected,
     RemoteItem,
     SetupObstacle,
-    SourceRefused,
     SourceUnavailable,
+    SourceUnreadable,
 )
 from retrieval.sources.reader_names import ReadersBySourceForm
 
 
 def resolve_allowed_folder(path: str) -> Path:
-    """Return the folder's path without symbolic links. Raises: SourceRefused if it is outside SOURCE_FOLDERS."""
+    """Return the folder's path without symbolic links. Raises: SourceUnreadable if it is outside SOURCE_FOLDERS."""
     folder = Path(path).resolve()
     if not any(folder.is_relative_to(Path(root).resolve()) for root in settings.SOURCE_FOLDERS):
         roots = ", ".join(map(str, settings.SOURCE_FOLDERS))
         if not roots:
-            raise SourceRefused(_t("No folder may be read yet: name one in the setting SOURCE_FOLDERS."))
-        raise SourceRefused(_t("This must lie in one of the folders of SOURCE_FOLDERS: %s.") % roots)
+            raise SourceUnreadable(_t("No folder may be read yet: name one in the setting SOURCE_FOLDERS."))
+        raise SourceUnreadable(_t("This must lie in one of the folders of SOURCE_FOLDERS: %s.") % roots)
     return folder
 
 
@@ -58,7 +58,7 @@ class FolderPathField(forms.CharField):
             folder = resolve_allowed_folder(path)
             if not folder.is_dir():
                 raise ValidationError(_t("There is no folder %s.") % path)
-        except (SourceRefused, OSError, ValueError) as error:
+        except (SourceUnreadable, OSError, ValueError) as error:
             raise ValidationError(str(error)) from error
         return str(folder)
 
@@ -148,10 +148,10 @@ _MOST_BYTES = 256 * 2**20
 
 class RepositoryField(FolderPathField):
     def clean(self, value: object) -> str:
-        return AddressField().clean(value) if "://" in str(value) else super().clean(value)
+        return WebAddressField().clean(value) if "://" in str(value) else super().clean(value)
 
 
-class GitOptions(SourceOptionsForm, Account, BaseUrlForm):
+class GitOptions(SourceOptionsForm, SourceAccountForm, BaseUrlForm):
     repository = RepositoryField(
         label=_("Repository"), max_length=1000, help_text=_("An https address, or a folder within SOURCE_FOLDERS.")
     )
@@ -192,9 +192,9 @@ class GitConnector(Connector):
                 commit = self._fetch_commit()
             else:
                 self._repository = Repo(str(resolve_allowed_folder(self.options["repository"])))
-                commit = self._choose(self._repository.get_refs())
+                commit = self._choose_commit(self._repository.get_refs())
         except NotGitRepository as error:
-            raise SourceRefused(_t("%s is not a Git repository.") % self.options["repository"]) from error
+            raise SourceUnreadable(_t("%s is not a Git repository.") % self.options["repository"]) from error
         except (GitProtocolError, OSError) as error:
             raise SourceUnavailable(str(error) or type(error).__name__) from error
         tree = self._repository[commit].tree
@@ -229,7 +229,7 @@ class GitConnector(Connector):
         found: list[bytes] = []
 
         def choose_missing_commits(refs: Mapping[bytes, bytes], depth: int | None = None) -> list[bytes]:
-            found[:] = [self._choose(refs)]
+            found[:] = [self._choose_commit(refs)]
             return [each for each in found if each not in self._repository.object_store]
 
         password = self.options.get("password", "")
@@ -241,11 +241,11 @@ class GitConnector(Connector):
             )
         return found[0]
 
-    def _choose(self, refs: Mapping[bytes, bytes]) -> bytes:
+    def _choose_commit(self, refs: Mapping[bytes, bytes]) -> bytes:
         branch = self.options.get("branch") or ""
         name = f"refs/heads/{branch}".encode() if branch else b"HEAD"
         if not refs.get(name):
-            raise SourceRefused(_t("The repository has no branch %s.") % (branch or "HEAD"))
+            raise SourceUnreadable(_t("The repository has no branch %s.") % (branch or "HEAD"))
         return refs[name]
 
 

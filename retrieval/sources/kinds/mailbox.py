@@ -16,22 +16,22 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import resolve_host
-from retrieval.sources.options import Account, SourceOptionsForm, check_server_address
+from retrieval.sources.options import SourceAccountForm, SourceOptionsForm, check_server_address
 from retrieval.sources.protocol import (
     Connector,
     FetchedItem,
     ItemGone,
     ItemRejected,
     RemoteItem,
-    SourceRefused,
     SourceUnavailable,
+    SourceUnreadable,
 )
 
 _UID = re.compile(rb"\bUID (\d+)")
 _SIZE = re.compile(rb"\bRFC822\.SIZE (\d+)")
 
 
-class MailboxOptions(SourceOptionsForm, Account):
+class MailboxOptions(SourceOptionsForm, SourceAccountForm):
     host = forms.CharField(label=_("Server"), max_length=253, validators=[check_server_address])
     port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=993)
     security = forms.ChoiceField(
@@ -121,11 +121,11 @@ class MailboxConnector(Connector):
         except imaplib.IMAP4.abort as error:
             raise SourceUnavailable(_t("%s does not answer in time.") % host) from error
         except imaplib.IMAP4.error as error:
-            raise SourceRefused(_t("%s refused the user name or the password.") % host) from error
+            raise SourceUnreadable(_t("%s refused the user name or the password.") % host) from error
         quoted = '"' + self.options["folder"].replace("\\", "\\\\").replace('"', '\\"') + '"'
         status, _data = self._send_command(lambda: imap.select(quoted, readonly=True))
         if status != "OK":
-            raise SourceRefused(_t("The mailbox has no folder %s.") % self.options["folder"])
+            raise SourceUnreadable(_t("The mailbox has no folder %s.") % self.options["folder"])
         return imap
 
     def _run_command(self, *command: str) -> list[Any]:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from django.utils.translation import gettext as _t
 
 from retrieval.sources.network import Client, check_listing_response
-from retrieval.sources.protocol import ItemReaders, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import ItemReaders, SourceUnavailable, SourceUnreadable
 
 _SERVICE = "/remote.php/"
 _TO_ACCOUNT, _TO_GROUP = 0, 1
@@ -54,7 +54,7 @@ def read_shares(client: Client, address: str, account: str) -> Shares:
         check_listing_response(response)
         for share in json.loads(response.body)["ocs"]["data"]:
             _add_share(shares, share)
-    except (SourceRefused, SourceUnavailable) as error:
+    except (SourceUnreadable, SourceUnavailable) as error:
         if isinstance(error, SourceUnavailable) and error.pause is not None:
             raise
         shares.unread = str(error)

@@ -35,13 +35,13 @@ from retrieval.sources.network import (
     parse_xml,
     read_text,
 )
-from retrieval.sources.options import Account, AddressField, SourceOptionsForm
+from retrieval.sources.options import SourceAccountForm, SourceOptionsForm, WebAddressField
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemFailed,
     RemoteItem,
-    SourceRefused,
     SourceUnavailable,
+    SourceUnreadable,
 )
 from retrieval.text.encodings import find_python_codec
 
@@ -58,7 +58,7 @@ class Robots:
     def __init__(self) -> None:
         self.is_indexed = self.is_followed = True
 
-    def read(self, said: str) -> None:
+    def read_directives(self, said: str) -> None:
         is_for_this, rest = True, said
         while rest:
             word, _comma, rest = rest.partition(",")
@@ -123,9 +123,9 @@ class PageLinks(HTMLParser):
         elif tag == "link" and "next" in relations and values.get("href"):
             self.links.append(values["href"])
         elif tag == "meta" and values.get("name", "").lower() in ("robots", USER_AGENT.lower()):
-            self.robots.read(values.get("content", ""))
+            self.robots.read_directives(values.get("content", ""))
         elif tag == "meta" and values.get("http-equiv", "").lower() == "refresh" and not self._unseen:
-            self.read_refresh(values.get("content", ""))
+            self.read_refresh_target(values.get("content", ""))
 
     def handle_endtag(self, tag: str) -> None:
         self._unseen = max(0, self._unseen - (tag in _UNSEEN))
@@ -134,7 +134,7 @@ class PageLinks(HTMLParser):
         if not self._unseen:
             self.words.update(_WORD.findall(data.lower()))
 
-    def read_refresh(self, said: str) -> None:
+    def read_refresh_target(self, said: str) -> None:
         if (found := _REFRESH.match(said)) and not self.refresh:
             self.refresh_seconds, self.refresh = int(found[1]), found[2]
 
@@ -162,8 +162,8 @@ _OWN_SHARE = 0.05
 _MOST_KEPT = 20
 
 
-class WebsiteOptions(SourceOptionsForm, Account):
-    url = AddressField(label=_("Start page"), help_text=_("Only pages of the same host are read."))
+class WebsiteOptions(SourceOptionsForm, SourceAccountForm):
+    url = WebAddressField(label=_("Start page"), help_text=_("Only pages of the same host are read."))
     way = forms.ChoiceField(
         label=_("Pages"),
         choices=[("crawl", _("pages that the start page links to")), ("sitemap", _("pages in the sitemap"))],
@@ -216,7 +216,7 @@ class WebsiteConnector(HttpConnector):
             return FetchedItem(None, reason=_t("it is a page of another site"))
         if not self._robots.can_fetch(item.key, USER_AGENT):
             if item.is_entry:
-                raise SourceRefused(_t("The robots.txt of this site forbids reading %s.") % item.key)
+                raise SourceUnreadable(_t("The robots.txt of this site forbids reading %s.") % item.key)
             return FetchedItem(None, reason=_t("the robots.txt of the site forbids reading it"))
         response = self._answers.pop(item.key, None) or self._request(item.key, validators)
         if response.status in _REDIRECTS and response.headers.get("location"):
@@ -233,7 +233,7 @@ class WebsiteConnector(HttpConnector):
         name, media_type = derive_name_and_type(item.name, response)
         robots = Robots()
         for said in response.headers.get("x-robots-tag", "").splitlines():
-            robots.read(said)
+            robots.read_directives(said)
         if media_type in HTML_TYPES:
             return self._read_page(item, name, response, robots)
         if media_type.startswith(_NO_DOCUMENTS):
@@ -259,7 +259,7 @@ class WebsiteConnector(HttpConnector):
 
     def _read_page(self, item: RemoteItem, name: str, response: Response, robots: Robots) -> FetchedItem:
         page = PageLinks(response.body, response.charset)
-        page.read_refresh(response.headers.get("refresh", ""))
+        page.read_refresh_target(response.headers.get("refresh", ""))
         base = page.resolve_base(response)
         canonical = self._resolve_local_link(base, page.canonical)
         # Addresses that differ only in the scheme are the same page.
@@ -292,11 +292,11 @@ class WebsiteConnector(HttpConnector):
 
     def _has_original(self, address: str, page: PageLinks) -> bool:
         if address not in self._originals:
-            self._originals[address] = self._read_original_words(address)
+            self._originals[address] = self._read_words_of_original(address)
         original = self._originals[address]
         return original is not None and len(page.words - original) <= _OWN_SHARE * len(page.words)
 
-    def _read_original_words(self, address: str) -> set[str] | None:
+    def _read_words_of_original(self, address: str) -> set[str] | None:
         """Return the words of a page; None if it cannot be read, or if its canonical link names another page."""
         try:
             if not self._robots.can_fetch(address, USER_AGENT):
@@ -363,7 +363,7 @@ class WebsiteConnector(HttpConnector):
                 continue
             seen.add(url)
             if len(seen) > _MOST_SITEMAPS:
-                raise SourceRefused(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
+                raise SourceUnreadable(_t("There are more than %d sitemaps.") % _MOST_SITEMAPS)
             response = self._request(url, {}, redirects=5)
             check_listing_response(response)
             try:
@@ -371,7 +371,7 @@ class WebsiteConnector(HttpConnector):
                 if not str(root.tag).endswith(("urlset", "sitemapindex")):
                     raise ValueError("another kind of XML")
             except ValueError as error:
-                raise SourceRefused(_t("%s is not a sitemap.") % url) from error
+                raise SourceUnreadable(_t("%s is not a sitemap.") % url) from error
             waiting += [read_text(each, "loc") for each in find_children(root, "sitemap")]
             for each in find_children(root, "url"):
                 with suppress(ItemFailed):

@@ -13,14 +13,14 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
 from retrieval.sources.network import Client, HttpConnector, check_listing_response, check_page_is_new
-from retrieval.sources.options import Account, AddressField, SourceOptionsForm
+from retrieval.sources.options import SourceAccountForm, SourceOptionsForm, WebAddressField
 from retrieval.sources.protocol import (
     FetchedItem,
     ItemFailed,
     ItemGone,
     RemoteItem,
-    SourceRefused,
     SourceUnavailable,
+    SourceUnreadable,
 )
 
 
@@ -28,7 +28,9 @@ class WikiConnector(HttpConnector):
     def _read_address(self) -> str:
         return super()._read_address().rstrip("/")
 
-    def _ask(self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None) -> Any:
+    def _ask_json_object(
+        self, url: str, query: Mapping[str, str] | None = None, *, posted: Mapping[str, str] | None = None
+    ) -> Any:
         answer = self._ask_json(url, query, posted=posted)
         if not isinstance(answer, dict):
             raise SourceUnavailable(_t("%s answers in a form that is not understood.") % url)
@@ -62,8 +64,8 @@ _JSON = {"format": "json", "formatversion": "2"}
 _NOT_THERE = ("missingtitle", "nosuchpageid", "pagecannotexist")
 
 
-class MediaWikiOptions(SourceOptionsForm, Account):
-    url = AddressField(
+class MediaWikiOptions(SourceOptionsForm, SourceAccountForm):
+    url = WebAddressField(
         label=_("API"), help_text=_("The address of api.php, such as https://wiki.example.org/w/api.php.")
     )
     namespace = forms.IntegerField(
@@ -97,9 +99,9 @@ class MediaWikiConnector(WikiConnector):
         following: dict[str, str] = {}
         seen = set[str]()
         while True:
-            answer = self._ask(self._address, {**query, **following})
+            answer = self._ask_json_object(self._address, {**query, **following})
             if error := answer.get("error"):
-                raise SourceRefused(_t("The wiki says: %s") % error.get("info", error.get("code", "")))
+                raise SourceUnreadable(_t("The wiki says: %s") % error.get("info", error.get("code", "")))
             for page in answer.get("query", {}).get("pages", []):
                 title = str(page["title"])
                 url = str(page.get("fullurl", ""))
@@ -111,7 +113,7 @@ class MediaWikiConnector(WikiConnector):
 
     def fetch(self, item: RemoteItem, validators: Mapping[str, str]) -> FetchedItem:
         query = {**_JSON, "action": "parse", "pageid": item.key, "prop": "text", "disableeditsection": "1"}
-        answer = self._ask(self._address, query)
+        answer = self._ask_json_object(self._address, query)
         if error := answer.get("error"):
             if error.get("code") in _NOT_THERE:
                 raise ItemGone(item.name)
@@ -122,9 +124,9 @@ class MediaWikiConnector(WikiConnector):
         return Client(self._address)
 
     def _sign_in(self) -> None:
-        asked = self._ask(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
+        asked = self._ask_json_object(self._address, {**_JSON, "action": "query", "meta": "tokens", "type": "login"})
         account = {"lgname": self.options["username"], "lgpassword": self.options.get("password", "")}
         token = asked["query"]["tokens"]["logintoken"]
-        answer = self._ask(self._address, posted={**_JSON, "action": "login", **account, "lgtoken": token})
+        answer = self._ask_json_object(self._address, posted={**_JSON, "action": "login", **account, "lgtoken": token})
         if answer.get("login", {}).get("result") != "Success":
-            raise SourceRefused(_t("The wiki refused the user name or the password."))
+            raise SourceUnreadable(_t("The wiki refused the user name or the password."))

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from bench.answers import runs
 from retrieval.exceptions import EmbeddingFailed
-from retrieval.index.active_embedder import forget_queries
+from retrieval.index.active_embedder import clear_query_vector_cache
 from retrieval.index.embedders.onnx import OnnxMiniLM
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -102,7 +102,7 @@ def test_a_search_with_one_leg_is_no_figure(tmp_path, monkeypatch):
     def broken(*_arguments):
         raise EmbeddingFailed("The embedder is ill.")
 
-    forget_queries()
+    clear_query_vector_cache()
     monkeypatch.setattr(OnnxMiniLM, "embed_query", broken)
     with pytest.raises(CommandError, match="vector"):
         evaluate(folder)

@@ -72,7 +72,7 @@ def work():
     before = len(mail.outbox)
     for _receiver, result in sweeping.send_robust(sender=None):
         assert not isinstance(result, Exception), result
-    for notice in ChangeNotice.startable():
+    for notice in ChangeNotice.select_startable_jobs():
         send_notice(notice.pk)
     return mail.outbox[before:]
 

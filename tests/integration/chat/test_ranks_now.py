@@ -86,7 +86,7 @@ def test_the_answers_own_profile_and_filters_are_used(library, staff, ingest):
     assert "3 in the same place, 0 moved, 0 new, 0 gone." in text
     assert "The index has not changed since." in text
     assert "Another profile is active now: parts v2; the answer used parts v1." in text
-    profiles.withdraw_profile()
+    profiles.withdraw_published_profile()
     Answer.objects.update(profile_version=None)
     text = told(client_of(staff), answer)[1]
     assert "The profile parts v1 is gone; the active one was used." in text

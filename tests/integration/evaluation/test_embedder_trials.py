@@ -93,7 +93,7 @@ def test_the_switch_needs_no_restart_and_misses_no_passage(library, ingest, opti
     assert (result.trace.degraded, result.hits[0].passage.source) == ((), "dogs.md")
     # A process that starts now uses the other embedder, too, and `reembed` keeps the choice.
     embedder_choice._build_site_embedder.cache_clear()
-    assert embedder_choice.get_embedder().name == embedder_choice.get_new_embedder().name == active.name
+    assert embedder_choice.get_embedder().name == embedder_choice.get_embedder_for_new_vectors().name == active.name
     assert delete_unused_vectors() == 1
 
 

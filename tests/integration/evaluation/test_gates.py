@@ -104,7 +104,7 @@ def test_what_is_in_force_may_be_published_under_another_name_and_the_built_in_i
     assert gates.check_gate(policy, same).verdict is Verdict.IN_FORCE
     profiles.publish_profile(same)
     assert profiles.find_published_version() == same
-    profiles.withdraw_profile()
+    profiles.withdraw_published_profile()
     assert [run.profile_name for run in gates.request_runs(policy, words)] == ["default v2", "built-in"]
     measure_all()
     assert gates.check_gate(policy, words).comparison is not None

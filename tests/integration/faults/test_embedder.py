@@ -16,7 +16,7 @@ from chat.models import Answer
 from chat.pages.turns import build_turn
 from core import breaker
 from retrieval.index import embedder_choice
-from retrieval.index.active_embedder import forget_queries
+from retrieval.index.active_embedder import clear_query_vector_cache
 from retrieval.index.embedders import openai
 from tests.support.asking import PUMP
 from tests.support.faults import FAULTS, ask, counted, short_times
@@ -91,7 +91,7 @@ def server(settings, monkeypatch):
         options |= {"query_timeout_seconds": QUERY_SECONDS}
         settings.EMBEDDER = {"BACKEND": "retrieval.index.embedders.openai.OpenAICompatibleEmbedder", "OPTIONS": options}
         settings.RETRIEVAL_RERANKER = "none"
-        forget_queries()
+        clear_query_vector_cache()
         yield state
 
 

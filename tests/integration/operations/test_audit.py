@@ -146,7 +146,7 @@ def test_collections_and_profiles_are_recorded(boss, collection):
     collection.save()
     version = profiles.add_version(SearchProfile.objects.create(slug="new", name="New"), ProfileSettings())
     profiles.publish_profile(version, boss)
-    profiles.withdraw_profile()
+    profiles.withdraw_published_profile()
     assert entries("collection.changed")[0].details["visibility"] == ["public", "staff"]
     for action in ("profile.added", "profile_version.added", "publication.added", "profile_version.withdrawn"):
         assert len(entries(action)) == 1, action

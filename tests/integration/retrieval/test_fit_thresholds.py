@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from retrieval import readiness
 from retrieval.index import closeness, embedder_choice
-from retrieval.index.active_embedder import forget_queries
+from retrieval.index.active_embedder import clear_query_vector_cache
 from retrieval.index.closeness import forget_calibrations
 from retrieval.index.reembedding import reembed
 from retrieval.models import Document
@@ -61,7 +61,7 @@ library = library_of({name: (settings.BASE_DIR / "demo" / name).read_bytes() for
 
 
 def ask_all():
-    forget_queries()
+    clear_query_vector_cache()
     return [answered(question, anew=True) for question in QUESTIONS]
 
 

@@ -218,9 +218,9 @@ def test_an_attempt_that_is_handed_back_does_not_count(document):
     lease(document).hand_back("The site is not ready.", timedelta(minutes=1))
     document.refresh_from_db()
     assert (document.status, document.attempts, document.lease) == (Document.WAITING, 0, None)
-    assert not Document.objects.filter(jobs.build_due_condition()).exists()
+    assert not Document.objects.filter(jobs.build_retry_due_condition()).exists()
     assert Document.objects.filter(
-        jobs.build_due_condition(timezone.now() - document.retry_at - timedelta(seconds=1))
+        jobs.build_retry_due_condition(timezone.now() - document.retry_at - timedelta(seconds=1))
     ).exists()
 
 

@@ -54,13 +54,13 @@ def test_what_stood_in_is_shown_and_matched(library):
 
 def test_a_search_looks_up_similar_words_once(library, monkeypatch):
     looked_up = []
-    find = vocabulary._find_near
+    find = vocabulary._find_near_lexemes
 
     def count(*arguments):
         looked_up.append(arguments[:2])
         return find(*arguments)
 
-    monkeypatch.setattr(vocabulary, "_find_near", count)
+    monkeypatch.setattr(vocabulary, "_find_near_lexemes", count)
     # Several words are near, so the spelling is not corrected, and the lexical retriever needs them too.
     result = search("does the valze close", build_unrestricted_filters())
     assert "valve.md" in [hit.passage.source for hit in result.hits]
@@ -112,7 +112,7 @@ def test_a_passage_is_credited_with_the_best_expansion_only(library):
         cursor.execute(
             "SELECT max(-(bm25 <#> weights::sparsevec)), sum(-(bm25 <#> weights::sparsevec)) "
             "FROM retrieval_chunk, unnest(%s::text[]) AS weights WHERE id = %s",
-            [[vector.to_text() for vector in query.alternatives[0]], both.chunk_id],
+            [[vector.to_text() for vector in query.expansion_vectors[0]], both.chunk_id],
         )
         best, total = cursor.fetchone()
     assert len(weights) == 2

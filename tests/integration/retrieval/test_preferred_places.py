@@ -5,7 +5,7 @@ import pytest
 from retrieval.models import Collection
 from retrieval.rights.search_filters import build_unrestricted_filters
 from retrieval.search.pipeline import search
-from retrieval.search.understanding.named_things import find_alphanumeric_codes, find_section
+from retrieval.search.understanding.named_things import find_alphanumeric_codes, find_named_section
 from retrieval.types import Turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,8 +119,8 @@ def test_the_section_that_the_question_names_comes_first(collection, ingest, que
 
 
 def test_a_question_without_a_named_section_has_none():
-    assert find_section("What is the price in 2026 of part 3.2?") is None
-    assert find_section("What does § 12 say?") == ("§", "12")
+    assert find_named_section("What is the price in 2026 of part 3.2?") is None
+    assert find_named_section("What does § 12 say?") == ("§", "12")
 
 
 def test_a_single_number_is_that_of_a_heading_or_of_its_noun(collection, ingest):

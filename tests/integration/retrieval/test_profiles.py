@@ -87,10 +87,10 @@ def test_the_next_search_uses_what_is_published_and_can_be_rolled_back(library, 
     assert first.published_at > before
     assert ask().trace.profile == "default v1"
 
-    assert profiles.withdraw_profile() == first
+    assert profiles.withdraw_published_profile() == first
     assert in_force() == []
     assert ask().trace.profile == "built-in"
-    assert profiles.withdraw_profile() is None
+    assert profiles.withdraw_published_profile() is None
 
 
 def test_of_many_who_publish_at_once_one_wins(profile):

@@ -167,7 +167,7 @@ def test_without_an_answer_the_fused_order_stands_and_it_is_announced(
     assert result.trace.degraded == ("rerank",)
     assert RERANK_FAILURES.labels(reranker="tested")._value.get() == before + 1
     assert f"The reranker tested did not answer, the fused order is kept: {error}" in caplog.text
-    visible = result.trace.without_errors()
+    visible = result.trace.copy_without_errors()
     assert visible.rerank.status is status
     assert "secret-host" not in json.dumps(to_json(visible))
 

@@ -181,11 +181,11 @@ def test_those_who_waited_for_a_hash_are_counted_again_before_theirs(ada, hashes
     """Ten guesses sent at once are not ten free guesses."""
     settings.SIGN_IN_FAILURES = 1
     request = RequestFactory().post("/", REMOTE_ADDR=HERE)
-    caller = sign_in_limits.build_caller(request, "ada")
+    caller = sign_in_limits.build_sign_in_caller(request, "ada")
     real = sign_in_limits.wait_for_hashing_slot
 
     def slot_after_anothers_failure(*, is_known):
-        sign_in_limits.count_failure(caller)
+        sign_in_limits.record_sign_in_failure(caller)
         return real(is_known=is_known)
 
     monkeypatch.setattr(sign_in_limits, "wait_for_hashing_slot", slot_after_anothers_failure)

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chat.models import Answer, Conversation, Feedback
 from ragsite.models import SlackQuestion
-from ragsite.slack.replies import Replies, lease_questions
+from ragsite.slack.replies import Replies, lease_waiting_questions
 from ragsite.tasks import delete_old
 from tests.support.libraries import library_of
 from tests.support.people import make_reader
@@ -58,7 +58,7 @@ def deliver(payload, *, form="", **signing):
 
 def answer_all():
     replies = Replies()
-    for question in lease_questions(10):
+    for question in lease_waiting_questions(10):
         replies.answer(question)
 
 
@@ -83,7 +83,7 @@ def test_a_mention_is_answered_in_its_thread_with_numbered_links(slack, library,
 
 def test_searching_is_said_before_the_answer(slack, library, people):
     assert deliver(mention("U0ANN", ASKED)).status_code == 200
-    (question,) = lease_questions(1)
+    (question,) = lease_waiting_questions(1)
     Replies()._announce_search(question)
     assert slack.text_of(question.thread) == "Searching the documents…"
 

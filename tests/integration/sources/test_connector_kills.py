@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
-from retrieval.sources.sync_runs import attempt_run
+from retrieval.sources.sync_runs import attempt_source_run
 from tests.support.site import SiteProcess, wait_until
 from tests.support.sources import ConnectorRemote, make_source, run_once
 
@@ -130,6 +130,6 @@ def finish():
         SourceRun.objects.filter(status="running").update(heartbeat_at=silent)
         SourceRun.objects.filter(status="waiting").update(retry_at=None)
         enqueue_forgotten_jobs(SourceRun)
-        attempt_run(run.pk)
+        attempt_source_run(run.pk)
         run.refresh_from_db()
     assert run.status == "done", run.error

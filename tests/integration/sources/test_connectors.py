@@ -18,7 +18,7 @@ from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import read_all_options
-from retrieval.sources.sync_runs import attempt_run, request_due_runs, request_run
+from retrieval.sources.sync_runs import attempt_source_run, request_due_runs, request_run
 from tests.integration.sources.test_killed_runs import SAVED, somebody_waits, stopped_while_saving
 from tests.integration.sources.test_surfaces import act, curator, do_last, page  # noqa: F401 (fixtures)
 from tests.support import fake_connector
@@ -361,8 +361,8 @@ def test_a_killed_run_loses_and_doubles_nothing(collection, source, remote, tmp_
             os.utime(folder, (0, 0))
     SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
     assert enqueue_forgotten_jobs(SourceRun) == 1
-    finished = attempt_run(run.pk)
+    finished = attempt_source_run(run.pk)
     assert (finished.status, numbers(finished)) == ("done", (6, 0, 0, 0, 0)), finished.error
     assert len(names()) == SourceItem.objects.count() == 6
     assert not is_reading()
-    assert numbers(attempt_run(request_run(source).pk)) == (0, 0, 6, 0, 0)
+    assert numbers(attempt_source_run(request_run(source).pk)) == (0, 0, 6, 0, 0)

@@ -10,7 +10,7 @@ from retrieval.documents.submission import submit
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Document, ReadingState, SourceItem, SourceRun
 from retrieval.sources.kinds.connectors import ConnectorSource
-from retrieval.sources.sync_runs import attempt_run, finish_run_in_process, request_run
+from retrieval.sources.sync_runs import attempt_source_run, finish_run_in_process, request_run
 from tests.support.sources import ConnectorRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -134,7 +134,7 @@ def test_a_reading_that_breaks_off_goes_on_from_its_last_state(source, shelf, re
     assert (state.began_run, '"102"' in state.messages) == (run.pk, True)
     (remote.path / "dies").unlink()
     remote.delete("a")
-    run = attempt_run(run.pk)
+    run = attempt_source_run(run.pk)
     # That the first part lost a record meanwhile is seen when everything is read again.
     assert (run.status, numbers(run)) == ("done", (6, 0, 0, 0, 0)), run.details
     state.refresh_from_db()
@@ -147,7 +147,7 @@ def test_after_another_setting_nothing_of_a_broken_reading_counts(source, shelf,
     assert (run.status, len(names())) == ("waiting", 2), run.error
     remote.delete("a")
     change(source, config__mood="", config__page=2)
-    run = attempt_run(run.pk)
+    run = attempt_source_run(run.pk)
     assert (run.status, run.removed, len(names())) == ("done", 1, 5), run.details
 
 
@@ -179,7 +179,7 @@ def test_a_change_between_two_attempts_is_read(source, shelf, monkeypatch):
     assert "painted" in text_of("a")
     shelf.put("a", "It was painted green.")
     shelf.put("b", "", deleted=True)
-    run = attempt_run(run.pk)
+    run = attempt_source_run(run.pk)
     assert (run.status, numbers(run)) == ("done", (0, 1, 1, 1, 0)), run.details
     assert "green" in text_of("a")
     assert len(names()) == SourceItem.objects.count() == 5
@@ -227,7 +227,7 @@ def test_a_state_in_the_middle_is_stored_once_the_documents_before_it_are(source
         run = run_once(source)
     assert (run.status, len(names())) == ("waiting", 3), run.error
     assert '"102"' in ReadingState.objects.get().messages
-    run = attempt_run(run.pk)
+    run = attempt_source_run(run.pk)
     assert (run.status, numbers(run)) == ("done", (6, 0, 0, 0, 0)), run.details
 
 
@@ -250,7 +250,7 @@ def test_many_records_are_read_in_parts(source, remote, monkeypatch):
     change(source, of__pages__title_fields=["id"])
     monkeypatch.setattr("retrieval.sources.kinds.connectors.PART_ITEMS", 2)
     run = request_run(source, enqueue=False)
-    assert attempt_run(run.pk).status == "waiting"
+    assert attempt_source_run(run.pk).status == "waiting"
     assert ReadingState.objects.get().began_run == run.pk
     run = finish_run_in_process(run)
     assert (run.status, run.attempts, numbers(run)) == ("done", 1, (0, 5, 0, 1, 0)), run.error

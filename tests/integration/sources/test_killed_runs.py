@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, SourceItem, SourceRun
 from retrieval.sources.states import SourceState, find_source_status
-from retrieval.sources.sync_runs import RunRefused, attempt_run, request_run
+from retrieval.sources.sync_runs import SourceRunRefused, attempt_source_run, request_run
 from tests.support.site import SiteProcess, database_url, wait_until
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
 
@@ -67,12 +67,12 @@ def test_a_killed_run_is_finished_by_another_process(collection, tmp_path):
         items = SourceItem.objects.exclude(outcome=SourceItem.Outcome.PASSED)
         assert (run.status, len(names()), items.count()) == ("running", SAVED, SAVED)
         assert find_source_status(source).state == SourceState.RUNNING
-        with pytest.raises(RunRefused):
+        with pytest.raises(SourceRunRefused):
             request_run(source)
         SourceRun.objects.update(heartbeat_at=timezone.now() - SourceRun.SILENT_AFTER - timedelta(seconds=1))
         assert enqueue_forgotten_jobs(SourceRun) == 1
 
-        finished = attempt_run(run.pk)
+        finished = attempt_source_run(run.pk)
         assert (finished.status, numbers(finished), finished.attempts) == ("done", (6, 0, 0, 0, 0), 2), finished.details
         assert len(finished.details["added"]) == len(set(finished.details["added"])) == 6
         # Only what was not saved is read again.

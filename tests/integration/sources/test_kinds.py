@@ -9,7 +9,7 @@ import pytest
 from retrieval.models import Document, SourceRun
 from retrieval.sources.kinds import KINDS
 from retrieval.sources.states import SourceState, find_source_status
-from retrieval.sources.sync_runs import attempt_run
+from retrieval.sources.sync_runs import attempt_source_run
 from tests.support.sources import make_source, names, numbers, remote_of, run_once
 
 pytestmark = pytest.mark.django_db
@@ -85,5 +85,5 @@ def test_a_server_that_says_nothing_is_left(remote, collection, settings):
         assert (run.status, run.retry_at is not None) == ("waiting", True)
         assert re.search("in time|timed out", run.error), run.error
         SourceRun.objects.update(attempts=2)
-        assert (ended := attempt_run(run.pk)) is not None
+        assert (ended := attempt_source_run(run.pk)) is not None
     assert (ended.status, find_source_status(source).state) == ("failed", SourceState.FAILED)

@@ -67,7 +67,7 @@ def test_a_source_is_made_in_the_admin_and_shows_what_was_sent(admin_client, col
 def test_it_is_never_read(source, collection, capsys, admin_client):
     Source.objects.filter(pk=source.pk).update(interval_minutes=5)
     assert sync_runs.request_due_runs() == 0
-    with pytest.raises(sync_runs.RunRefused, match="programs send documents"):
+    with pytest.raises(sync_runs.SourceRunRefused, match="programs send documents"):
         sync_runs.request_run(source)
     act = reverse("admin:retrieval_source_act", args=[source.pk, "sync"])
     assert "is not read" in admin_client.post(act, follow=True).content.decode()

@@ -11,7 +11,7 @@ from retrieval.rights.audience import list_document_readers
 from retrieval.rights.reasons import explain_document_access
 from retrieval.sources import taking_readers
 from retrieval.sources.options import save_source
-from retrieval.sources.sync_runs import attempt_run, request_run
+from retrieval.sources.sync_runs import attempt_source_run, request_run
 from tests.support.confluence import ConfluenceWithRights
 from tests.support.people import make_reader
 from tests.support.sources import make_source, numbers, run_once
@@ -260,9 +260,9 @@ def test_a_dead_workers_run_goes_on_with_its_counts(wiki, library, people, monke
 
     monkeypatch.setattr(taking_readers.ReadersBySource, "change_readers", dies)
     run = request_run(source)
-    assert attempt_run(run.pk).status == "waiting"
+    assert attempt_source_run(run.pk).status == "waiting"
     type(run).objects.filter(pk=run.pk).update(retry_at=None)
-    run = attempt_run(run.pk)
+    run = attempt_source_run(run.pk)
     assert (run.status, run.details["closed"], run.details["opened"]) == ("done", [["staff", 5]], [["hr", 5]])
 
 

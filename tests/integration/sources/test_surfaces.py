@@ -10,7 +10,7 @@ from retrieval.documents.drafts import lifecycle
 from retrieval.exceptions import DocumentRejected
 from retrieval.models import Collection, Document, Source, SourceRun
 from retrieval.sources.options import read_all_options, save_source
-from retrieval.sources.sync_runs import attempt_run
+from retrieval.sources.sync_runs import attempt_source_run
 from tests.support.asking import client_of
 from tests.support.sources import FolderRemote, make_source, names, run_once
 
@@ -45,7 +45,7 @@ def act(client, source, action):
 
 
 def do_last(source):
-    return attempt_run(source.runs.all()[0].pk)
+    return attempt_source_run(source.runs.all()[0].pk)
 
 
 def test_a_source_is_configured_and_set_going_in_the_admin(page, collection, shelf):

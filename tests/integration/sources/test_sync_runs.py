@@ -20,9 +20,9 @@ from retrieval.sources.kinds import KINDS
 from retrieval.sources.kinds.local_files import FolderConnector
 from retrieval.sources.network import resolve_host
 from retrieval.sources.options import read_all_options
-from retrieval.sources.protocol import AddressRefused, SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import AddressRefused, SourceUnavailable, SourceUnreadable
 from retrieval.sources.states import SourceState, find_source_status
-from retrieval.sources.sync_runs import attempt_run
+from retrieval.sources.sync_runs import attempt_source_run
 from tests.support.sources import FolderRemote, WebServer, WebsiteRemote, make_source, names, numbers, run_once
 
 pytestmark = pytest.mark.django_db
@@ -108,7 +108,7 @@ def test_a_lost_lease_writes_nothing(source, monkeypatch):
         return fetch(self, item, validators)
 
     monkeypatch.setattr(FolderConnector, "fetch", paused_meanwhile)
-    assert attempt_run(run.pk) is None
+    assert attempt_source_run(run.pk) is None
     run.refresh_from_db()
     assert (run.status, names()) == ("stopped", [])
     assert sync_runs.request_due_runs() == 0
@@ -327,10 +327,10 @@ def test_the_schedule_begins_what_is_due(source):
     source.refresh_from_db()
     assert timedelta(minutes=59) < source.next_run_at - timezone.now() <= timedelta(minutes=60)
     assert sync_runs.request_due_runs() == 0
-    with pytest.raises(sync_runs.RunRefused):
+    with pytest.raises(sync_runs.SourceRunRefused):
         sync_runs.request_run(source)
     [run] = source.runs.all()
-    attempt_run(run.pk)
+    attempt_source_run(run.pk)
     Source.objects.filter(pk=source.pk).update(next_run_at=timezone.now())
     assert sync_runs.request_due_runs() == 1
 
@@ -339,7 +339,7 @@ def test_only_so_many_runs_are_under_way_at_once(source, collection, shelf):
     other = sync_runs.request_run(make_source(collection, "folder", shelf.options, name="Other"))
     SourceRun.objects.filter(pk=other.pk).update(status="running", heartbeat_at=timezone.now())
     run = sync_runs.request_run(source)
-    assert attempt_run(run.pk, takes_turns=True) is None
+    assert attempt_source_run(run.pk, takes_turns=True) is None
     run.refresh_from_db()
     assert (run.status, run.attempts, run.retry_at is not None) == ("waiting", 0, True)
 
@@ -371,5 +371,5 @@ def test_options_are_checked_and_secrets_are_not_stored_in_plain(collection, set
     settings.SECRET_KEY = "another"
     assert read_all_options(source)["password"] == "t0p-secret"
     settings.SECRET_KEY_FALLBACKS = []
-    with pytest.raises(SourceRefused, match="type it again"):
+    with pytest.raises(SourceUnreadable, match="type it again"):
         read_all_options(source)

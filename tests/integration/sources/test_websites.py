@@ -113,7 +113,7 @@ def test_addresses_are_requested_as_they_are_written(site, collection):
 )
 def test_directives_for_robots_are_words(said, is_indexed, is_followed):
     robots = Robots()
-    robots.read(said)
+    robots.read_directives(said)
     assert (robots.is_indexed, robots.is_followed) == (is_indexed, is_followed)
 
 

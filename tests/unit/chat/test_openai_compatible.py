@@ -13,7 +13,7 @@ from chat.answering.openai_compatible import AnswerLimits, OpenAICompatibleGener
 from chat.answering.prompts import PROMPT_VERSION
 from chat.exceptions import NoAnswerFound
 from chat.types import TokensWithdrawnEvent, TokenUsage
-from core.exceptions import ImproperModel, ModelFailed
+from core.exceptions import LanguageModelMisconfigured, ModelFailed
 from core.language_model import completion_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.chat_model import ChatModel
@@ -163,7 +163,7 @@ async def test_closing_the_stream_hangs_up(server, sources):
     [("localhost:1234", "", "tiny"), ("http://host/v1", "sk-é", "tiny"), ("http://host", "", "")],
 )
 def test_an_endpoint_that_cannot_be_asked_is_told(base_url, key, model):
-    with pytest.raises(ImproperModel):
+    with pytest.raises(LanguageModelMisconfigured):
         ChatEndpoint(base_url, key, model)
 
 

@@ -13,7 +13,7 @@ from chat.types import AnswerTrace, PromptTrace, read_trace
 from core.dataclass_json import from_json, to_json
 from retrieval.search.trace import RerankTrace, RetrieverTrace, StageStatus
 from retrieval.types import (
-    BoostScore,
+    AppliedBoost,
     Candidate,
     MetadataBoost,
     Reformulation,
@@ -41,7 +41,7 @@ def of_type(kind):
 
 # Hypothesis would leave every field that has a default as it is.
 for kind in (
-    *(RetrieverScore, BoostScore, RerankScore, Candidate, RetrieverTrace, RerankTrace, Reformulation),
+    *(RetrieverScore, AppliedBoost, RerankScore, Candidate, RetrieverTrace, RerankTrace, Reformulation),
     *(PromptTrace, AnswerTrace),
 ):
     st.register_type_strategy(
@@ -57,7 +57,7 @@ def test_what_is_stored_comes_back(trace):
 
 @given(st.from_type(AnswerTrace))
 def test_readers_who_are_not_staff_see_no_error(trace):
-    visible = trace.without_errors()
+    visible = trace.copy_without_errors()
     assert not any(each.error for each in visible.retrievers)
     assert visible.rerank is None or not visible.rerank.error
     assert visible.reformulation is None or not visible.reformulation.notice

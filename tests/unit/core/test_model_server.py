@@ -77,7 +77,7 @@ def judge(url):
 def write(url):
     async def first():
         client = CompletionClient(ChatEndpoint(url, "", "tiny"), silence_seconds=60)
-        return await anext(client.deltas(Request([], time.monotonic() + SECONDS, 10)))
+        return await anext(client.stream_deltas(Request([], time.monotonic() + SECONDS, 10)))
 
     return asyncio.run(first())
 

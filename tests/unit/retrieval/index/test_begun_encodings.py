@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.exceptions import EmbeddingFailed
 from retrieval.index import active_embedder, embedder_choice
-from retrieval.index.active_embedder import begin_encoding_query, encode_query, forget_queries
+from retrieval.index.active_embedder import begin_encoding_query, clear_query_vector_cache, encode_query
 
 
 class SlowEmbedder:
@@ -38,10 +38,10 @@ class SlowEmbedder:
 def embedder(monkeypatch):
     made = SlowEmbedder()
     monkeypatch.setattr(embedder_choice, "get_embedder", lambda: made)
-    forget_queries()
+    clear_query_vector_cache()
     yield made
     made.may_end.set()
-    forget_queries()
+    clear_query_vector_cache()
 
 
 def test_a_begun_question_is_encoded_once(embedder):

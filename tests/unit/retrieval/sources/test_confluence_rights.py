@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.sources.kinds.confluence import ConfluenceConnector
-from retrieval.sources.protocol import SourceRefused
+from retrieval.sources.protocol import SourceUnreadable
 
 USERS = ["u1", "u2", "u3"]
 GROUPS = ["a", "b", "c"]
@@ -32,7 +32,7 @@ class _Scripted(ConfluenceConnector):
 
     def _list_members(self, rights, group):
         if group in self.unreadable:
-            raise SourceRefused(group)
+            raise SourceUnreadable(group)
         return [{"accountId": name, "email": f"{name}@example.org"} for name in self.members.get(group, ())]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.sources.airbyte.connector_process import ConnectorProcess, ProcessLimits
-from retrieval.sources.protocol import SourceRefused, SourceUnavailable
+from retrieval.sources.protocol import SourceUnavailable, SourceUnreadable
 from tests.support import fake_connector
 
 TOKEN = "t0p-secret-token"
@@ -44,10 +44,10 @@ def read(process):
     found, error = [], None
     with process:
         try:
-            for message in process.messages():
+            for message in process.iterate_messages():
                 if message["type"] == "RECORD":
                     found.append(message["record"]["data"]["id"])
-        except (SourceRefused, SourceUnavailable) as raised:
+        except (SourceUnreadable, SourceUnavailable) as raised:
             error = raised
     return found, error, "\n".join(process.notes)
 
@@ -70,9 +70,9 @@ def test_all_records_are_read_and_nothing_is_left(call, tmp_path):
     [
         ("hangs", {"seconds": 1.0}, SourceUnavailable, "took longer than 1 seconds"),
         ("dies", {}, SourceUnavailable, "status 3: out of luck with •••"),
-        ("stutters", {}, SourceRefused, "a record that cannot be read"),
-        ("swells", {}, SourceRefused, "larger than 16384 KiB"),
-        ("floods", {"total_bytes": 1 << 20}, SourceRefused, "sends more than 1 MiB"),
+        ("stutters", {}, SourceUnreadable, "a record that cannot be read"),
+        ("swells", {}, SourceUnreadable, "larger than 16384 KiB"),
+        ("floods", {"total_bytes": 1 << 20}, SourceUnreadable, "sends more than 1 MiB"),
         ("eats", {}, SourceUnavailable, "MemoryError"),
         ("gives up", {}, SourceUnavailable, "could not read everything"),
     ],
@@ -99,7 +99,7 @@ def test_text_between_the_records_is_for_the_log(call):
 
 def test_an_error_of_the_settings_is_no_reason_to_try_again(call):
     _found, error, notes = read(call(token="wrong-token"))
-    assert isinstance(error, SourceRefused)
+    assert isinstance(error, SourceUnreadable)
     assert "The server refused the token •••" in str(error)
     assert "wrong-token" not in notes
 
@@ -135,7 +135,7 @@ config = {{"folder": {str(folder)!r}, "token": {TOKEN!r}, "mood": "hangs"}}
 files = {{"--config": json.dumps(config), "--catalog": {CATALOG!r}}}
 command = [sys.executable, {fake_connector.__file__!r}, "read"]
 with ConnectorProcess(command, files, scratch=Path({str(tmp_path / "scratch")!r})) as process:
-    for message in process.messages():
+    for message in process.iterate_messages():
         print(process._process.pid, flush=True)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retrieval.models import SourceItem
 from retrieval.models.source import EVERYBODY
-from retrieval.sources.item_metadata import combine_item_metadata, combine_metadata
+from retrieval.sources.item_metadata import combine_document_metadata, combine_item_metadata
 from retrieval.sources.kinds import file_modes
 from retrieval.sources.kinds.file_modes import FileModes
 from retrieval.sources.kinds.nextcloud_shares import read_shares
@@ -35,7 +35,7 @@ def admits(metadata, name):
 
 @given(own=METADATA, of_source=METADATA, readers=st.one_of(st.none(), NAMES))
 def test_a_name_is_admitted_if_all_admit_it(own, of_source, readers):
-    combined = combine_metadata(own, of_source, readers)
+    combined = combine_document_metadata(own, of_source, readers)
     for name in ("a", "b", "c", "mail:d@example.org", "stranger"):
         by_readers = readers is None or name in readers
         assert admits(combined, name) == (admits(own, name) and admits(of_source, name) and by_readers)
@@ -45,7 +45,7 @@ def test_a_name_is_admitted_if_all_admit_it(own, of_source, readers):
 def test_readers_by_source_combine_like_those_of_a_push(own, of_source, readers):
     item = SourceItem(readers=readers, own_groups=own)
     pushed = {} if own is None else {"groups": own}
-    expected = combine_metadata(pushed, of_source, None if readers == EVERYBODY else readers)
+    expected = combine_document_metadata(pushed, of_source, None if readers == EVERYBODY else readers)
     assert combine_item_metadata(item, of_source) == expected
 
 

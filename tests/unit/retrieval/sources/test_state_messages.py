@@ -14,7 +14,7 @@ def stream_state(name, at, **descriptor):
 def after(stored, *messages, streams=("pages", "public.notes")):
     known = StateCollector(stored, streams)
     taken = [known.add_message(StateMessage(message)) for message in messages]
-    return serialise_state(known.snapshot()), taken
+    return serialise_state(known.copy_state()), taken
 
 
 def test_the_last_state_of_each_stream_is_kept():

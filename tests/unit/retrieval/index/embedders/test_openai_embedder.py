@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core import deadline
-from retrieval.exceptions import EmbeddingFailed, ImproperEmbedder
+from retrieval.exceptions import EmbedderMisconfigured, EmbeddingFailed
 from retrieval.index.embedders import openai
 from retrieval.index.embedders.openai import OpenAICompatibleEmbedder
 from tests.support.serving import QuietHandler, serving
@@ -240,7 +240,7 @@ def test_the_key_is_never_told(server, answer, caplog):
 
 @pytest.mark.parametrize("base_url", ["", "example.org/v1", "ftp://example.org", "http://", "http://[::1"])
 def test_an_impossible_address_is_refused(base_url):
-    with pytest.raises(ImproperEmbedder, match="base URL"):
+    with pytest.raises(EmbedderMisconfigured, match="base URL"):
         embedder_of(base_url)
 
 

@@ -1,7 +1,7 @@
 """Tests of passages in the question's language."""
 
 from retrieval.search.ranking.preferences import put_own_language_first
-from retrieval.types import BoostScore
+from retrieval.types import AppliedBoost
 from tests.support.candidates import candidate, strengths
 
 
@@ -24,7 +24,7 @@ def test_passable_passages_in_the_questions_language_come_first():
 
 
 def test_a_passage_with_a_boost_and_one_in_an_unknown_language_stay_where_they_are():
-    boosted = candidate(0, 9.0, boosts=(BoostScore("code=e041", 4.0),))
+    boosted = candidate(0, 9.0, boosts=(AppliedBoost("code=e041", 4.0),))
     ranked = [boosted, candidate(1, 3.0), candidate(2, 1.0, closeness=1.2)]
     assert order(put_own_language_first(ranked, strengths({}, {0: "nl", 2: "en"}))) == [0, 1, 2]
     assert order(put_own_language_first(ranked, strengths({}, {0: "nl", 1: "nl", 2: "en"}))) == [0, 2, 1]

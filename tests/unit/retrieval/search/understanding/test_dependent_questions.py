@@ -3,7 +3,7 @@
 import pytest
 
 from retrieval.search.understanding.dependent_questions import has_pronoun
-from retrieval.search.understanding.joined_questions import join_questions
+from retrieval.search.understanding.joined_questions import join_with_earlier_questions
 from retrieval.types import Turn
 
 
@@ -46,4 +46,4 @@ def test_other_questions_point_at_nothing(question):
 )
 def test_a_question_that_changes_the_language_is_not_joined(question, before, is_joined):
     earlier = [Turn("What is a ball valve?"), Turn(before)]
-    assert bool(join_questions(question, earlier)) == is_joined
+    assert bool(join_with_earlier_questions(question, earlier)) == is_joined

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.search.understanding.named_subject import add_identifier_from_history, remove_identifier_from_history
+from retrieval.search.understanding.named_subject import add_identifier_from_history, remove_identifier_prefix
 from retrieval.types import Turn
 
 HEAVY = "How heavy is the MX-9920-W?"
@@ -22,7 +22,7 @@ HEAVY = "How heavy is the MX-9920-W?"
 )
 def test_the_code_is_named(earlier, question, searched):
     assert add_identifier_from_history(question, [Turn(each) for each in earlier]) == searched
-    assert remove_identifier_from_history(searched) == searched.partition(": ")[2]
+    assert remove_identifier_prefix(searched) == searched.partition(": ")[2]
 
 
 @pytest.mark.parametrize(
