@@ -11,12 +11,12 @@ from chat.answering.checking.citations import escape_bracketed_numbers
 from retrieval.tables.names import format_column_name, split_name
 from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 from retrieval.tables.table_reading import CAPTION_SEPARATOR, read_quantity
+from retrieval.tables.units import add_unit
 from retrieval.text.word_lists import read_words
 
 MOST_ROWS = 25
 _MOST_EXAMPLES = 5
 _SHARES = read_words("tables", "shares")
-_SIGNS = {"eur": "euro", "usd": "dollars", "gbp": "pounds", "percent": "%", "pct": "%"}
 _PLAIN = re.compile(r"[-+]?[\d.,' \u00a0]+")
 _MARKS = re.compile(r"[\\`*_\[\]<|]")
 _PHRASES = {
@@ -64,12 +64,7 @@ def format_table_cell(cell: ResultCell, *, is_share: bool, is_markup: bool) -> s
     number = read_quantity(text)
     if is_share and number is not None:
         return f"{text} ({100 * number.value:.1f} %)"
-    return _add_unit(text, cell)
-
-
-def _add_unit(number: str, cell: ResultCell) -> str:
-    unit = _SIGNS.get(cell.unit, cell.unit)
-    return f"{number} {unit}" if unit else number
+    return add_unit(text, cell.unit)
 
 
 class _Writer:
@@ -162,7 +157,7 @@ class _Writer:
 
     def _format_total(self) -> str:
         result = self._result
-        return _add_unit(result.value, result.rows[0].cells[result.targets[0]]) if result.rows else result.value
+        return add_unit(result.value, result.rows[0].cells[result.targets[0]].unit) if result.rows else result.value
 
     def _write_table(self) -> list[str]:
         result = self._result

@@ -21,6 +21,7 @@ from retrieval.tables.names import format_column_name
 from retrieval.tables.results import ResultCell, ResultRow, TableOperation, TableResult
 from retrieval.tables.stored_tables import load_overlapping_table
 from retrieval.tables.table_reading import format_cell
+from retrieval.tables.units import add_unit
 from retrieval.text.word_lists import read_sections
 
 if TYPE_CHECKING:
@@ -172,10 +173,11 @@ def describe_table_condition(condition: Condition, known: LoadedTable, language:
     value = condition.values[0]
     if known.columns[condition.column].kind == "boolean":
         return f"{name} = {words['yes' if value else 'no'].split()[0]}"
+    unit = "" if condition.operator.startswith("year") else known.columns[condition.column].unit
     if condition.operator.endswith("between"):
-        low, high = (format_number(float(bound or 0)) for bound in condition.values)
+        low, high = (add_unit(format_number(float(bound or 0)), unit) for bound in condition.values)
         return f"{low} ≤ {name} ≤ {high}"
-    shown = condition.shown if condition.operator == "is" else format_number(float(value or 0))
+    shown = condition.shown if condition.operator == "is" else add_unit(format_number(float(value or 0)), unit)
     return f"{name} {'≠' if condition.is_negated else sign} {shown}"
 
 

@@ -15,6 +15,7 @@ from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_questi
 from retrieval.tables.names import fold_text, make_singular, tokenize
 from retrieval.tables.results import TableOperation
 from retrieval.tables.table_reading import CellValue
+from retrieval.tables.units import convert_number
 from retrieval.text.word_lists import read_words
 
 # Tables with fewer rows answer look-ups and comparisons, but no counts or rankings.
@@ -118,6 +119,27 @@ class QuestionInterpretation:
 
 def get_bounds(span: QuestionSpan) -> tuple[float, ...]:
     return (span.number, span.upper) if span.word is GrammarWord.BETWEEN else (span.number,)
+
+
+def find_columns_in_unit(unit: str, table: LoadedTable) -> list[int]:
+    """Return the columns of numbers in this unit, or in another unit of the same quantity; none if ``unit`` is empty.
+
+    In "products under 100 euros", the unit means the column of prices.
+    """
+    return [
+        at
+        for at, column in enumerate(table.columns)
+        if unit and column.kind == "number" and column.unit and convert_number(1.0, unit, column.unit) is not None
+    ]
+
+
+def convert_bounds(span: QuestionSpan, unit: str) -> tuple[float, ...] | None:
+    """Return the bounds in a column's unit; None if the question's unit is of another quantity."""
+    bounds = get_bounds(span)
+    if not span.unit:
+        return bounds
+    converted = [convert_number(bound, span.unit, unit) for bound in bounds]
+    return None if None in converted else tuple(bound for bound in converted if bound is not None)
 
 
 def interpret_question(question: str, table: LoadedTable) -> QuestionInterpretation | None:
@@ -250,17 +272,19 @@ class _Reader:
         elif self._get_unused_word(at + 1) in OR_BEYOND:
             sign, last = OR_BEYOND[self.spans[at + 1].word], at + 1  # type: ignore[index]
         place = next((one for one in (last + 1, first - 1) if len(self._find_columns_at(one)) == 1), None)
-        if place is None:
+        if place is not None:
+            if sign == "=" and place == at - 1:
+                sign = COMPARED.get(self.spans[place].word, "=")  # type: ignore[arg-type]  # "heavier than 5"
+            (column,) = self.spans[place].columns
+        elif sign != "=" and len(measured := find_columns_in_unit(self.spans[at].unit, self.table)) == 1:
+            (column,) = measured
+        else:
             return False
-        if sign == "=" and place == at - 1:
-            sign = COMPARED.get(self.spans[place].word, "=")  # type: ignore[arg-type]  # "heavier than 5"
-        (column,) = self.spans[place].columns
-        span = self.spans[at]
-        unit = self.table.columns[column].unit
-        if self.table.columns[column].kind != "number" or span.unit not in ("", unit):
+        bounds = convert_bounds(self.spans[at], self.table.columns[column].unit)
+        if self.table.columns[column].kind != "number" or bounds is None:
             return False
-        self.used.update([*range(first, last + 1), place])
-        self.conditions.append(Condition(column, sign, get_bounds(span), self._text(at)))
+        self.used.update([*range(first, last + 1), *([] if place is None else [place])])
+        self.conditions.append(Condition(column, sign, bounds, self._text(at)))
         return True
 
     def _read_year(self, at: int) -> bool:

@@ -20,7 +20,8 @@ from retrieval.tables.lexicon import (
     choose_phrases_by_language,
 )
 from retrieval.tables.names import YEAR, QuestionToken, make_comparison_key, make_singular, tokenize
-from retrieval.tables.table_reading import UNIT_WORDS, read_date, read_digits
+from retrieval.tables.table_reading import read_date, read_digits
+from retrieval.tables.units import CURRENCIES, find_unit
 
 _LONGEST_SPAN = 12
 _LONGEST_NUMBER, _LONGEST_CONCEPT = 4, 2
@@ -29,7 +30,8 @@ _JOINT = re.compile("_+")
 _DIGITS = re.compile(r"\d[\d.,]*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _SCALED = re.compile(r"(\d+(?:[.,]\d+)?)(k)")
-_SYMBOLS = {"€": "eur", "euro": "eur", "$": "usd", "dollar": "usd", "dollars": "usd", "£": "gbp", "%": "%"}
+# One letter alone could also be a scale, such as m for million.
+_NUMBER_WITH_UNIT = re.compile(r"(\d+(?:[.,]\d+)?)([a-z]{2,4}\d?)")
 
 
 class QuestionSpanKind(Enum):
@@ -111,12 +113,13 @@ def _join_ranges(spans: list[QuestionSpan]) -> list[QuestionSpan]:
 
 @functools.lru_cache(maxsize=2_000)
 def _read_number(words: tuple[str, ...]) -> tuple[QuestionSpanKind, float, str] | None:
-    norms = [_SYMBOLS.get(word, word) for word in words]
-    unit = ""
-    if len(norms) > 1 and norms[0] in _SYMBOLS.values():
-        unit = norms.pop(0)
-    elif len(norms) > 1 and (norms[-1] in UNIT_WORDS or norms[-1] in _SYMBOLS.values()):
-        unit = norms.pop()
+    norms, unit = list(words), ""
+    if len(norms) == 1 and (joined := _NUMBER_WITH_UNIT.fullmatch(norms[0])) is not None and find_unit(joined[2]):
+        norms = [joined[1], joined[2]]
+    if len(norms) > 1 and find_unit(norms[0]) in CURRENCIES:
+        unit = find_unit(norms.pop(0))
+    elif len(norms) > 1 and find_unit(norms[-1]):
+        unit = find_unit(norms.pop())
     scale = SCALES[norms.pop()] if len(norms) == 2 and norms[1] in SCALES else 1.0
     if len(norms) != 1:
         return None

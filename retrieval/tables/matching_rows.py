@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from retrieval.tables.grammar import COMPARATORS, COMPARED, OR_BEYOND, Condition, QuestionInterpretation, get_bounds
+from retrieval.tables.grammar import (
+    COMPARATORS,
+    COMPARED,
+    OR_BEYOND,
+    Condition,
+    QuestionInterpretation,
+    convert_bounds,
+    find_columns_in_unit,
+    get_bounds,
+)
 from retrieval.tables.known_tables import LoadedTable, normalize_column_word
 from retrieval.tables.lexicon import GrammarWord
 from retrieval.tables.linking import QuestionSpan, QuestionSpanKind, link_question_to_table
@@ -129,10 +138,18 @@ def _read_number_bounds(
         is_bound = span.kind is QuestionSpanKind.NUMBER and sign
         beside = _find_following_columns(last, spans, words, table) or _find_columns_before(first, spans, words, table)
         columns = [column for column in beside if table.columns[column].kind == "number"]
-        if is_bound and columns:
-            yield Condition(choose(columns), sign, get_bounds(span), question[span.start : span.end])
+        columns = columns or find_columns_in_unit(span.unit, table)
+        bounds = {column: _convert_bounds_if_known(span, table.columns[column].unit) for column in columns}
+        comparable = [column for column in columns if bounds[column] is not None]
+        if is_bound and comparable:
+            column = choose(comparable)
+            yield Condition(column, sign, bounds[column] or (), question[span.start : span.end])
         elif span.word is GrammarWord.NOT and columns:
             yield Condition(choose(columns), "=", (0.0,), "0")
+
+
+def _convert_bounds_if_known(span: QuestionSpan, unit: str) -> tuple[float, ...] | None:
+    return convert_bounds(span, unit) if unit else get_bounds(span)
 
 
 def _read_years(question: str, spans: Sequence[QuestionSpan], table: LoadedTable) -> Iterator[Condition]:

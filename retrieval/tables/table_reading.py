@@ -9,6 +9,7 @@ from datetime import date
 from itertools import pairwise
 
 from retrieval.tables.names import keep_letters_and_digits, split_name
+from retrieval.tables.units import CURRENCY_SIGNS, UNIT_WORDS
 from retrieval.text.chunking import drop_repeated_title
 from retrieval.text.extracted import (
     ExtractedText,
@@ -57,13 +58,6 @@ _MONTHS = {
 # A column has the kind that at least this share of its filled cells has.
 _SHARE_OF_KIND = 0.9
 _SAMPLE = 1_000
-_SYMBOLS = {"€": "eur", "$": "usd", "£": "gbp"}
-UNIT_WORDS = read_words("tables", "units") | frozenset(
-    """
-    g kg mg t lb lbs oz mm cm m km ft mile ml cl dl l s ms min eur euro usd gbp pct percent bar psi kpa kw w kwh v
-    mv a ma hz khz mhz ghz gb mb kb tb rpm nm db lm m2 m3 km2 sqm sqft celsius degc c
-    """.split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def read_quantity(text: str, *, decimal_commas: bool = False) -> Quantity | None
     value *= _SCALES.get((match["scale"] or "").lower(), 1)
     unit = match["unit"] or match["currency"] or ""
     return Quantity(
-        -value if (match["sign"] + match["sign2"]) in ("-", "−") else value, _SYMBOLS.get(unit, unit.lower())
+        -value if (match["sign"] + match["sign2"]) in ("-", "−") else value, CURRENCY_SIGNS.get(unit, unit.lower())
     )
 
 
@@ -176,7 +170,7 @@ def infer_column_kind(
 
 
 def _find_unit_in_column_name(name: str) -> str:
-    for symbol, unit in _SYMBOLS.items():
+    for symbol, unit in CURRENCY_SIGNS.items():
         if symbol in name:
             return unit
     last = split_name(name)[1:][-1:]

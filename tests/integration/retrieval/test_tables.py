@@ -81,7 +81,7 @@ def test_figures_are_computed_over_all_rows(library):
     assert (mean.value, mean.matched) == ("4325", 2)
     assert (count.value, count.conditions) == ("2", ("category = pumps", "bronze = yes"))
     assert (count.answers, count.ordinals, count.total) == (("2",), (1, 3), 5)
-    # No row: the number may be of another unit.
+    # No row has it.
     assert ask("How many valves cost more than 100 euro?", library) is None
 
 

@@ -97,6 +97,43 @@ def rows(question, table):
 
 
 @pytest.mark.parametrize(
+    ("question", "table", "condition"),
+    [
+        ("How many pumps are heavier than 2 kg?", PARTS, "weight_g > 2000"),
+        ("How many pumps are heavier than 2kg?", PARTS, "weight_g > 2000"),
+        ("How many pumps weigh between 2 kilos and 6 kilos?", PARTS, "weight_g between 2000 6000"),
+        ("Which products weigh less than 10 ounces?", PARTS, "weight_g < 283.495"),
+        ("Welke artikelen wegen meer dan 0,25 kilo?", PARTS, "weight_g > 250"),
+        ("gemeenten met een oppervlakte boven 100 km2", TOWNS, "oppervlakte_km2 > 100"),
+        # The unit alone means the column.
+        ("How many products are over 4 kg?", PARTS, "weight_g > 4000"),
+        ("products below 50 euros", PARTS, "price_eur < 50"),
+        ("How many employees are there above $ 100000?", STAFF, "salary_usd > 100000"),
+        # Euros are no dollars, and kilograms no euros.
+        ("Which products cost less than 100 dollars?", PARTS, ""),
+        ("Which products cost less than 2 kg?", PARTS, ""),
+        ("Who earns more than 90000 euros?", STAFF, ""),
+        ("products under 2 litres", PARTS, ""),
+    ],
+)
+def test_a_number_is_compared_in_the_unit_of_its_column(question, table, condition):
+    chosen = interpret_row_selection(question, table, min)
+    conditions = [each for each in (chosen.conditions if chosen is not None else ()) if each.operator != "is"]
+    read = interpret_question(question, table)
+    if read is not None:
+        assert [each for each in read.conditions if each.operator != "is"] == conditions
+    described = [f"{table.columns[each.column].name} {each.operator}" for each in conditions]
+    values = [f"{value:.6g}" for each in conditions for value in each.values]
+    assert " ".join([*described, *values]) == condition
+
+
+def test_a_unit_of_two_columns_means_neither():
+    pieces = known_table("piece,width_mm,height_mm\nA,20,30\nB,40,10\nC,50,60\nD,5,5\nE,70,1\n", "pieces.csv")
+    assert interpret_question("How many pieces are over 2 cm?", pieces) is None
+    assert ask("How many pieces have a width over 2 cm?", pieces) == "count 3"
+
+
+@pytest.mark.parametrize(
     ("question", "table", "chosen"),
     [
         ("Which people joined Sales last spring?", STAFF, ["David Chen", "Emma Brown"]),
