@@ -18,10 +18,14 @@ from retrieval.search.passage_rows import load_neighbours, load_passages
 from retrieval.search.pipeline import search
 from retrieval.search.profiles.profiles import NamedProfile, choose_profile_for_visitor
 from retrieval.search.shown_tables import bind_nearness_to_table, show_table
+from retrieval.search.trace import SearchTrace
 from retrieval.search.understanding.classification import HOW_TO
-from retrieval.tables.answering import answer_from_tables, find_matching_rows
+from retrieval.tables.answering import answer_from_only_table, answer_from_tables, find_matching_rows
+from retrieval.tables.known_tables import LoadedTable
+from retrieval.tables.lexicon import asks_for_several_rows
+from retrieval.tables.names import tokenize
 from retrieval.tables.results import ResultRow, TableResult
-from retrieval.tables.stored_tables import find_candidate_tables, list_table_names
+from retrieval.tables.stored_tables import find_candidate_tables, find_tables_of_chunks, list_table_names
 from retrieval.text.language import detect_language
 from retrieval.types import ContextBlock, Passage, SearchFilters, SearchMethod, TriedQuestions, Turn
 
@@ -174,6 +178,8 @@ def find_sources(
         # A table's cell cannot explain how to do something, so such questions get no computed answer.
         is_how_to = result.trace.rule == HOW_TO
         computed = None if is_how_to else answer_from_tables(searched, candidates, bind_nearness_to_table, language)
+        if computed is None and not is_how_to:
+            computed = _answer_from_further_table(searched, filters, result.trace, candidates, language)
         table = show_table(searched, candidates, found, language)
     if computed is not None:
         sources = put_rows_before_sources(computed, results)
@@ -188,6 +194,21 @@ def find_sources(
         table=table,
         index=index,
     )
+
+
+def _answer_from_further_table(
+    question: str, filters: SearchFilters, trace: SearchTrace, known: Sequence[LoadedTable], language: str
+) -> TableResult | None:
+    """Return the result of a table that is among the candidates of the search, but not among its hits.
+
+    "The cheapest product" is in a row that need not be similar to the question.
+    """
+    if not asks_for_several_rows([token.norm for token in tokenize(question)]):
+        return None
+    asked = {table.pk for table in known}
+    tables = find_tables_of_chunks(question, filters, [each.chunk_id for each in trace.candidates])
+    further = [table for table in tables if table.pk not in asked]
+    return answer_from_only_table(question, further, bind_nearness_to_table, language)
 
 
 def build_numbered_sources(blocks: Iterable[ContextBlock]) -> tuple[ContextSource, ...]:

@@ -58,6 +58,21 @@ def answer_from_tables(
     return shown
 
 
+def answer_from_only_table(
+    question: str,
+    candidates: Sequence[LoadedTable],
+    make_nearness: Callable[[LoadedTable], Nearness],
+    language: str = "",
+) -> TableResult | None:
+    """Return the result of the only table that clearly fits the question; None if no table or several do."""
+    found = [
+        result
+        for table in candidates
+        if (result := answer_from_tables(question, [table], make_nearness, language)) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def find_matching_rows(
     question: str, passage: Passage, make_nearness: Callable[[LoadedTable], Nearness], language: str = ""
 ) -> TableResult | None:

@@ -36,6 +36,7 @@ _ASKING = {GrammarWord.WHICH, GrammarWord.WHO, GrammarWord.WHEN, GrammarWord.WHE
 # A year after one of these words limits a period ("to 2020"), and is not used as a condition.
 _OPEN = read_words("tables", "ends_period")
 _WHAT = read_words("tables", "what")
+_ROWS = {GrammarWord.ROWS, GrammarWord.GOODS}
 _EXTREMES = {GrammarWord.MOST: TableOperation.MOST, GrammarWord.LEAST: TableOperation.LEAST}
 
 
@@ -169,7 +170,7 @@ class _Reader:
         if any(len(self.spans[at].columns) != 1 for at in columns):
             return None
         is_pair = len(columns) == 2 and self._are_joined_by_and(*columns)
-        ignored = {*_ASKING, GrammarWord.ROWS, *([GrammarWord.AND] if is_pair else [])}
+        ignored = {*_ASKING, *_ROWS, *([GrammarWord.AND] if is_pair else [])}
         operations = [word for word in words if word not in ignored]
         asks = [word for word in words if word in _ASKING]
         is_yes_or_no = tokenize(self.question)[0].norm in YES_OR_NO and not asks
@@ -355,7 +356,7 @@ class _Reader:
                 else None
             )
         asked = self._asked_column(columns, asks)
-        if not columns and asks == [GrammarWord.LIST] and any(span.word is GrammarWord.ROWS for span in self.spans):
+        if not columns and asks == [GrammarWord.LIST] and any(span.word in _ROWS for span in self.spans):
             asked = self.table.subject_column
         if asked is None:
             is_open = columns or (asks and not self._has_value_after(GrammarWord.WHICH))
@@ -377,7 +378,9 @@ class _Reader:
     def _interpret_count(
         self, columns: Sequence[int], *, is_total: bool = False, is_distinct: bool = False
     ) -> QuestionInterpretation | None:
-        rows = [at for at, span in enumerate(self.spans) if span.word is GrammarWord.ROWS]
+        # Without a condition, "How many products are there?" may be about another table.
+        words = _ROWS if self.conditions else {GrammarWord.ROWS}
+        rows = [at for at, span in enumerate(self.spans) if span.word in words]
         if (
             not columns
             and not is_distinct

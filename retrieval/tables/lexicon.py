@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import zip_longest
@@ -48,6 +48,8 @@ class GrammarWord(Enum):
     TIMES = auto()
     # A question's word for the rows of a table is "rows", or a word of the table's caption, such as "countries".
     ROWS = auto()
+    # A word that may mean the rows of any table of goods, such as "products".
+    GOODS = auto()
     FILLER = auto()
 
 
@@ -144,3 +146,21 @@ def choose_phrases_by_language(words: Iterable[str]) -> Mapping[tuple[str, ...],
         for code, alone in _ALONE.items()
     }
     return _PHRASES[max(distinct, key=lambda code: (distinct[code], code == "en"))]
+
+
+# Words that ask for several rows of a table, or for one row among all.
+_SELECTING = frozenset(
+    {
+        GrammarWord.COUNT, GrammarWord.TOTAL_COUNT, GrammarWord.MEAN, GrammarWord.MOST, GrammarWord.LEAST,
+        GrammarWord.ABOVE, GrammarWord.BELOW, GrammarWord.AT_LEAST, GrammarWord.AT_MOST, GrammarWord.BETWEEN,
+    }
+)  # fmt: skip
+
+
+def asks_for_several_rows(words: Sequence[str]) -> bool:
+    """Return whether a question, as lower-case words, has a word that compares, ranks or counts rows of a table."""
+    phrases = choose_phrases_by_language(words)
+    spoken = f" {' '.join(words)} "
+    return any(word in _SELECTING and f" {' '.join(phrase)} " in spoken for phrase, word in phrases.items()) or any(
+        phrase in words and word is not None for concept in CONCEPTS for phrase, word in concept.phrases.items()
+    )

@@ -249,10 +249,11 @@ class _QuestionLinker:
         if columns or cells:
             return
         length = run.end - run.first
-        if run.word is not None:
-            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=run.word)
-        elif run.caption and run.caption <= self.table.caption_words:
+        is_caption = bool(run.caption) and run.caption <= self.table.caption_words
+        if is_caption and run.word in (None, GrammarWord.GOODS):
             yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=GrammarWord.ROWS)
+        elif run.word is not None:
+            yield QuestionSpan(QuestionSpanKind.WORD, run.start, run.stop, word=run.word)
         elif length <= _LONGEST_NUMBER and (number := self._find_number_span(run)) is not None:
             yield number
         elif length <= _LONGEST_CONCEPT and (concept := self._find_concept_span(run)) is not None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Greatest, Least
 
 from core.database import fetch_rows
 from core.recent import LruCache
-from retrieval.models import Document, DocumentText, Table
+from retrieval.models import Chunk, Document, DocumentText, Table
 from retrieval.rights.search_filters import filter_by_document
 from retrieval.tables.known_tables import LoadedRow, LoadedTable
 from retrieval.tables.lexicon import CONCEPTS, GRAMMAR_WORDS
@@ -113,6 +113,26 @@ def find_candidate_tables(question: str, filters: SearchFilters, hits: Sequence[
         _load_table_contents(table, table.edition, labels)
         for table in list(dict.fromkeys([*holding, *beside]))[:MOST_TABLES]
     ]
+
+
+def find_tables_of_chunks(question: str, filters: SearchFilters, chunk_ids: Sequence[int]) -> list[LoadedTable]:
+    """Return the tables with at least one of these chunks, in the order of the chunks, at most MOST_TABLES."""
+    places = {
+        pk: (document, start, end)
+        for pk, document, start, end in Chunk.objects.filter(pk__in=chunk_ids)
+        .order_by()
+        .values_list("pk", "document_id", "start", "end")
+    }
+    near = _filter_visible_tables(filters).filter(document__in={document for document, _, _ in places.values()})
+    tables: list[Any] = list(near.annotate(edition=RawSQL("retrieval_table.xmin::text", [])))
+    found = [
+        table
+        for document, start, end in (places[pk] for pk in chunk_ids if pk in places)
+        for table in tables
+        if table.document_id == document and table.start < end and start < table.end
+    ]
+    labels = _list_candidate_labels(tokenize(question))
+    return [_load_table_contents(table, table.edition, labels) for table in list(dict.fromkeys(found))[:MOST_TABLES]]
 
 
 def load_overlapping_table(passage: Passage, question: str) -> LoadedTable | None:
