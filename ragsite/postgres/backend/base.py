@@ -9,8 +9,19 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
+# The statements of `core.database.fetch_rows` are prepared at their first use, unless this number is None. Django's own
+# are never prepared, because they have their parameters in their text.
+PREPARE_THRESHOLD = 5
+
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    def get_connection_params(self) -> dict[str, Any]:
+        """Return the parameters of a connection that can keep prepared statements, which Django turns off."""
+        return {**super().get_connection_params(), "prepare_threshold": PREPARE_THRESHOLD}
+
+    def is_usable(self) -> bool:
+        return self.connection is not None and is_usable(self.connection)
+
     def get_new_connection(self, conn_params: dict[str, object]) -> Any:
         """Return a connection, which is checked if it comes from a pool.
 
