@@ -25,6 +25,6 @@ def try_embedder(trial_id: int) -> None:
 
 @shared_task
 def request_forgotten() -> None:
-    """Request judgements of answers, and decide activations of instructions, that a dead process left undone."""
+    """Finish the work of dead processes: request missing judgements, and decide which instructions become active."""
     judgements.request_missing_judgements()
     gates.decide_instruction_activations()

@@ -218,7 +218,7 @@ class SearchFilters:
 
     - ``formats``: media types.
     - ``metadata``: keys and values that the document's metadata must contain.
-    - ``metadata_any``: values for each key, of which the document must have one.
+    - ``metadata_any``: values by key. For each key, the document must have one of these values.
     - ``readers``: users, each of whom must be allowed to read the document. If empty, all documents pass.
     """
 

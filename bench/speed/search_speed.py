@@ -58,7 +58,10 @@ class Throughput:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """Milliseconds of each question by stage. ``recall`` is that of the vector index against an exact comparison."""
+    """The times of one run in milliseconds: for each stage, one for each question.
+
+    ``recall`` is the share of the nearest vectors that the vector index finds.
+    """
 
     chunks: int
     build_seconds: float | None

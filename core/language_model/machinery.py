@@ -118,7 +118,7 @@ class ReplyCleaner:
         self._may_show = may_show
         self._removes_calls = removes_calls
         self._opens_with_thought = opens_with_thought
-        # The text at the beginning of the reply; None after it is decided whether it is a thought.
+        # The text at the beginning of the reply, until it is clear whether this text is a thought; then None.
         self._beginning: str | None = ""
         self._held = ""
         self._has_shown = False

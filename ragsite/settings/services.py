@@ -39,7 +39,7 @@ CACHES: dict[str, dict[str, str | dict[str, int]]] = {
 CELERY_BROKER_URL = env.read_string("CELERY_BROKER_URL", "pgmq://localhost")
 CELERY_TASK_TIME_LIMIT = 25 * 60
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, str | float] = {
-    # The broker would give a longer running task to a second worker.
+    # The broker gives a task that runs longer than this to a second worker.
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 5 * 60
 }
 if CELERY_BROKER_URL.startswith("pgmq:"):

@@ -45,7 +45,7 @@ _METADATA = "ragsite_question"
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The rights of a person who asks in Slack: an account, the collection to search, and the language.
+    """A person who asks in Slack: the account whose rights apply, the collection to search, and the language.
 
     ``caller`` is the account or person whose limit of questions applies.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WAITING = "Waits for its turn: reading this file takes long, and so does one that is being read now."
 
 
-# Delay before the next attempt to read a waiting slow document.
+# A slow document that waits for its turn is tried again after this time.
 ASKED_AGAIN_AFTER = timedelta(seconds=15)
 
 

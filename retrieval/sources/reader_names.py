@@ -17,7 +17,7 @@ from retrieval.sources.options import LinesField
 from retrieval.sources.protocol import ItemReaders
 
 MOST_NAMES = 1000
-# As the only name of an item's readers, it means all users who may read the collection.
+# If an item's readers are only this name, all users who may read the collection may read the item.
 ALL = "*"
 
 

@@ -82,7 +82,7 @@ MOST_TABLES = 12
 _MOST_OF_DOCUMENT = 6
 _DOCUMENTS = 3
 _LONGEST_SPAN = 8
-# A longer table is loaded in parts: at first the first rows, and rows with words of the question.
+# A table with more rows is loaded in parts. The first part has its first rows, and rows with words of the question.
 _MOST_ROWS_READ = 5_000
 _MOST_ROWS_NAMED = 200
 _ROWS_OF_PAGE = 2_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retrieval.text.word_lists import read_sections
 
-# The size of each unit in the first unit of its quantity. A month has no fixed number of days.
+# Each unit as a multiple of the first unit of its quantity. A month has no fixed number of days.
 _QUANTITIES = (
     {"g": 1.0, "mg": 0.001, "kg": 1_000.0, "t": 1_000_000.0, "lb": 453.59237, "oz": 28.349523125},
     {"m": 1.0, "mm": 0.001, "cm": 0.01, "km": 1_000.0, "inch": 0.0254, "ft": 0.3048, "mile": 1_609.344},

@@ -99,7 +99,7 @@ def pack_units_into_passages(units: list[PassageUnit], limit: int) -> Iterator[t
             return
         left -= sum(unit.cost for unit in units[first:stop])
         begun, done, first, repeated = first, stop, stop, 0
-        # Parts of code and tables are repeated in the next passage only if the rest of the text is short.
+        # Parts of code and tables are repeated in the next passage only if little text is left.
         is_tail = sum(unit.cost for unit in units[done : done + 20]) <= limit // 8
         while first - 1 > begun and (units[first - 1].is_prose or is_tail):
             repeated += units[first - 1].cost

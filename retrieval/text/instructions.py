@@ -18,9 +18,9 @@ RULES = {
     )
     for rule in ("set aside", "addressed", "answer", "conceal", "send", "role", "reveal", "markup")
 }
-# Orders such as "Say that" count only next to an instruction, because manuals are full of orders.
+# Manuals have many orders such as "Say that". So an order alone is no instruction; next to one, it is a part of it.
 ORDER = re.compile("|".join(read_patterns("instructions", "order")), re.IGNORECASE)
-# At most this many of a document's instructions to a language model are stored.
+# If a document contains instructions to a language model, at most this many are stored.
 MOST_SHOWN = 20
 _LONGEST = 1000
 

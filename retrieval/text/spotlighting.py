@@ -29,7 +29,7 @@ def mark_sentences(text: str, mark: str) -> str:
     for line in text.split("\n"):
         end = at + len(line)
         first = bisect_left(begins, at)
-        # A line's first mark comes before the indentation. So the indentation of code is kept.
+        # The first mark of a line is inserted before its indentation, so that the indentation of code is kept.
         own = [at, *begins[bisect_right(begins, end - len(line.lstrip())) : bisect_left(begins, end, first)]]
         cuts = [*own, end]
         marked_lines.append("".join(f"{mark} {text[a:b]}" for a, b in pairwise(cuts)) if line.strip() else line)

@@ -54,7 +54,7 @@ def find_unknown_keys(sections: Mapping[str, Any], known: Mapping[str, Any]) -> 
 
 @functools.cache
 def read_sections(name: str) -> dict[str, Any]:
-    """Return the section ``name`` of each file that has it, by the file's name, in alphabetical order."""
+    """Return a section of all files: a mapping from the name of each file that has it, in alphabetical order."""
     return {code: sections[name] for code, sections in read_word_list_files().items() if name in sections}
 
 

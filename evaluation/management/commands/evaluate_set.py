@@ -32,7 +32,7 @@ from retrieval.search.profiles.profiles import (
 )
 
 WAIT_SECONDS = 1.0
-# Seconds for one question; another product may read its documents again for each one.
+# Seconds for one question. The other product may read all documents again for each question.
 PRODUCT_SECONDS = 300.0
 # If the other product limits the rate of requests, it says how long to wait. So one of these attempts succeeds.
 PRODUCT_ATTEMPTS = 10

@@ -311,7 +311,7 @@ def _is_garbled(text: str, unmapped: float) -> bool:
     letters = sum(map(str.isalpha, signs))
     if 2 * len(_UNREADABLE.findall(signs)) > len(signs) or (unmapped > _MOST_UNMAPPED and 3 * letters < len(signs)):
         return True
-    # Product codes (few words) and gene sequences (few different letters) are readable without common pairs of letters.
+    # Readable text has common pairs of letters, except product codes (few words) and gene sequences (few letters).
     is_unmapped = unmapped > _MOST_UNMAPPED
     words = _LATIN_WORD.findall(text.casefold() if is_unmapped else text)
     if 2 * sum(map(len, words)) < letters or len(set().union(*words)) < _FEWEST_SIGNS:

@@ -103,7 +103,7 @@ def _count_header(rows: Sequence[Sequence[TableCell]]) -> int:
 
 
 def is_cell_value(text: str) -> bool:
-    """Return whether a cell is a value, such as a number, a date, yes or no, and not a name."""
+    """Return whether a cell has a value, such as a number, a date or "yes", and not a name."""
     plain = text.strip(_AROUND)
     if not any(map(str.isalnum, plain)) or is_missing_value(plain):
         return True

@@ -121,7 +121,7 @@ _CLONE_THREAD = 0x10000
 # System calls on x86_64 and aarch64: number, and index of the argument with the flags. aarch64 has no `open`.
 _OPEN = ((2, 1), None)
 _OPENAT = ((257, 2), (56, 2))
-# asyncio needs these calls, each with one value of an argument: numbers of the call, index of the argument, value.
+# System calls that asyncio needs, on x86_64 and aarch64: their numbers, the index of an argument, and its only value.
 _ONLY_WITH = (((53, 199), 0, socket.AF_UNIX), ((44, 206), 4, 0))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446

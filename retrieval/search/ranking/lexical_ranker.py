@@ -96,7 +96,7 @@ class LexemeWeights:
 
 
 def read_lexeme_weights(query: LexicalQuery, stored: Mapping[int, StoredChunk]) -> LexemeWeights:
-    """Return the BM25 weights of the query's lexemes in the chunks with its text-search configuration."""
+    """Return the BM25 weights of the query's lexemes in the chunks that have its text-search configuration."""
     sent = {
         pk: chunk.term_weights
         for pk, chunk in stored.items()
