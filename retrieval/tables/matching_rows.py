@@ -53,8 +53,8 @@ def interpret_row_selection(question: str, table: LoadedTable, choose: Choose) -
 def uses_every_word(question: str, table: LoadedTable, reading: QuestionInterpretation) -> bool:
     """Return whether ``reading``, an interpretation of the question, leaves no word of the question unused.
 
-    Words in the name of a column count as used. The result is False if the question names no column,
-    bound or order.
+    Words in the name of a column count as used. The result is False if the question names no column, bound, order or
+    rows ("products").
     """
     spans = link_question_to_table(question, table, keeps_unclear_words=True) or []
     bounds = sum(condition.operator != "is" for condition in reading.conditions)
@@ -62,8 +62,10 @@ def uses_every_word(question: str, table: LoadedTable, reading: QuestionInterpre
         return False
     left = [word for span in spans if span.kind is QuestionSpanKind.OTHER for word in _find_words(question, span)]
     named = [any(_is_word_of_column(word, table, at) for at in range(len(table.columns))) for word in left]
-    is_about_columns = bool(named) or any(span.kind is QuestionSpanKind.COLUMN for span in spans)
-    return all(named) and (is_about_columns or bounds > 0 or reading.order is not None)
+    is_about_table = bool(named) or any(
+        span.kind is QuestionSpanKind.COLUMN or span.word in (GrammarWord.ROWS, GrammarWord.GOODS) for span in spans
+    )
+    return all(named) and (is_about_table or bounds > 0 or reading.order is not None)
 
 
 def _find_words(question: str, span: QuestionSpan) -> tuple[str, ...]:

@@ -88,8 +88,14 @@ def test_figures_are_computed_over_all_rows(library):
 def test_rows_are_shown_where_each_word_has_a_part_but_no_value_is_asked_for(library):
     shown = ask("Of the pumps that have more weight, MX-1 or MX-2?", library)
     assert (shown.operation, [row[0] for row in texts(shown)]) == (TableOperation.ROWS, ["MX-1", "MX-2"])
-    # Words that only name cells may occur in any text.
+    # Words that only name cells may occur in any text, unless a word means the rows.
     assert ask("How does a pump work?", library) is None
+    products = ask("Which products are valves and cost less than 20 euros?", library)
+    assert (products.conditions, [row[0] for row in texts(products)]) == (
+        ("category = valves", "price < 20 euro"), ["BV-1"],
+    )  # fmt: skip
+    assert [row[0] for row in texts(ask("Which products are valves?", library))] == ["BV-1", "GV-1"]
+    assert ask("Which products are allowed?", library) is None
 
 
 def test_tables_of_prose_are_looked_up_in(library):
