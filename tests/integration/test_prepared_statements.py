@@ -1,7 +1,8 @@
 """Statements of a search are prepared once a connection."""
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from core.database import fetch_rows
 from retrieval.models import Document
@@ -52,3 +53,21 @@ def test_a_prepared_statement_follows_a_change_of_its_table(library):
         finally:
             cursor.execute("ALTER TABLE retrieval_document DROP COLUMN later")
     assert fetch_rows(sql) == [("zoo.md",)]
+
+
+@pytest.mark.parametrize("ending", ["by the server", "by a failed query", "by this process"])
+def test_a_connection_that_ended_is_replaced(library, ending):
+    connection.ensure_connection()
+    lost = connection.connection
+    if ending == "by this process":
+        lost.close()
+    else:
+        with psycopg.connect(**{**lost.info.get_parameters(), "password": lost.info.password}) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [lost.info.backend_pid])
+    if ending == "by a failed query":
+        with pytest.raises(OperationalError), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    assert not connection.is_usable()
+    connection.close_if_unusable_or_obsolete()
+    connection.health_check_done = False
+    assert fetch_rows("SELECT 1") == [(1,)]

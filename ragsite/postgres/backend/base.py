@@ -41,11 +41,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
 def is_usable(connection: psycopg.Connection[Any]) -> bool:
     """Return whether an idle connection is still open. The server is asked only if its socket is readable."""
     waiting = select.poll()  # `select.select` refuses file numbers above 1,024.
-    waiting.register(connection, select.POLLIN)
-    if not waiting.poll(0):
-        return True
     try:
-        connection.execute("")
+        # A closed connection has no socket, which is an error too.
+        waiting.register(connection, select.POLLIN)
+        if waiting.poll(0):
+            connection.execute("")
     except psycopg.OperationalError:
         return False
     return True
