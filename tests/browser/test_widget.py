@@ -24,6 +24,20 @@ def other_site(site, other_port):
         yield f"http://localhost:{other_port}"
 
 
+def test_no_question_is_typed_before_the_script_can_send_it(site, other_site, page):
+    held = []
+    page.route("**/widget_frame*.js", lambda route: held.append(route))
+    page.goto(other_site)
+    page.get_by_role("button", name="Ask us").click()
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_label("Your question")).to_be_disabled()
+    expect(frame.get_by_role("button", name="Ask")).to_be_disabled()
+    held.pop().continue_()
+    frame.get_by_label("Your question").fill(QUESTION)
+    frame.get_by_role("button", name="Ask").click()
+    expect(frame.locator(".answer.is-complete")).to_contain_text("SK-9920-W")
+
+
 def test_a_reader_of_another_site_asks_there(site, other_site, page):
     # Signed in on the site itself: the widget asks without an account all the same.
     site.sign_in(page)

@@ -82,3 +82,5 @@ question.addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
+// A question that is sent before this line would be lost: the form has no action.
+for (const control of form.elements) control.disabled = false;
