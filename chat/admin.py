@@ -111,9 +111,9 @@ class AnswerList(ChangeList):
 @admin.register(Answer)
 class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
     list_display = [
-        *("question", "panel_link", "asked_at", "formatted_confidence", "refused", "is_knowledge_gap"),
+        *("question", "panel_link", "asked_at", "formatted_confidence", "refusal", "gap"),
         *("formatted_total_ms", "formatted_search_ms", "search_method"),
-        *("show_failed_retrievers", "generator", "collection", "state", "progress", "is_rated_helpful"),
+        *("show_failed_retrievers", "generator", "collection", "state", "progress", "rating"),
     ]
     list_filter = [
         "status",
@@ -184,13 +184,21 @@ class AnswerAdmin(AnswerMendingAdmin, ChatAdmin):
     def formatted_confidence(self, answer: Answer) -> str:
         return "" if answer.confidence is None else floatformat(answer.confidence, 2)
 
-    @admin.display(description=_("gap"), boolean=True)
-    def is_knowledge_gap(self, answer: Answer) -> bool:
-        return bool(getattr(answer, "is_gap", False))
+    @admin.display(description=_("no answer in the documents"), ordering="refused")
+    def refusal(self, answer: Answer) -> str:
+        return render_badge("failed", _("Not answered")) if answer.refused else ""
 
-    @admin.display(description=_("helpful"), boolean=True, ordering="feedback__helpful")
-    def is_rated_helpful(self, answer: Answer) -> bool | None:
-        return answer.feedback.helpful if hasattr(answer, "feedback") else None
+    @admin.display(description=_("gap"))
+    def gap(self, answer: Answer) -> str:
+        return render_badge("failed", _("gap")) if getattr(answer, "is_gap", False) else ""
+
+    @admin.display(description=_("helpful"), ordering="feedback__helpful")
+    def rating(self, answer: Answer) -> str:
+        if not hasattr(answer, "feedback"):
+            return ""
+        return (
+            render_badge("ready", _("Helpful")) if answer.feedback.helpful else render_badge("failed", _("Not helpful"))
+        )
 
     @admin.display(description=_("answer"))
     def answer_text(self, answer: Answer) -> SafeString:

@@ -35,6 +35,29 @@ def listed(client, query):
     return [row.question for row in page.context["cl"].result_list]
 
 
+@pytest.mark.django_db
+def test_only_what_needs_attention_has_a_badge(conversation, admin):
+    answer(conversation, "answered")
+    answer(conversation, "refused", refused=True)
+    Feedback.objects.create(answer=answer(conversation, "liked"), helpful=True)
+    Feedback.objects.create(answer=answer(conversation, "disliked"), helpful=False)
+    rows = re.findall(r"<tr>.*?</tr>", admin.get(LIST).content.decode(), re.S)
+    badges = {
+        re.findall(r'<th class="field-question">.*?>(\w+)<', row)[0]: re.findall(
+            r"field-(refusal|gap|rating)\"><span[^>]*>([^<]+)", row
+        )
+        for row in rows
+        if "field-question" in row
+    }
+    assert badges == {
+        "answered": [],
+        "refused": [("refusal", "Not answered"), ("gap", "gap")],
+        "liked": [("rating", "Helpful")],
+        "disliked": [("gap", "gap"), ("rating", "Not helpful")],
+    }
+    assert not any("icon-no" in row or "icon-yes" in row for row in rows)
+
+
 library = library_of({"pump.md": "# MX-9920-W\n\nThe MX-9920-W pump weighs 3450 grams. Its seal kits cost 12 euros."})
 
 
