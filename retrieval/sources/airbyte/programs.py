@@ -13,6 +13,10 @@ from retrieval.models import RegisteredConnector
 from retrieval.sources.protocol import SourceUnreadable
 
 MANIFEST_PROGRAM = "source-declarative-manifest"
+# airbyte-cdk assumes this type if a manifest has none.
+MANIFEST_TYPE = "DeclarativeSource"
+# A manifest needs one of these lists. The streams of the second one are found when the connector runs.
+_STREAM_LISTS = ("streams", "dynamic_streams")
 
 
 def get_connectors_folder() -> Path:
@@ -57,13 +61,36 @@ def read_manifest_spec(manifest: str) -> dict[str, Any]:
         content = yaml.safe_load(manifest)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SourceUnreadable(_t("This is not YAML: %s") % str(error)[:300]) from error
-    if not isinstance(content, dict) or not isinstance(content.get("streams"), list):
+    if not isinstance(content, dict) or not any(isinstance(content.get(name), list) for name in _STREAM_LISTS):
         raise SourceUnreadable(_t("This is not a manifest: it has no list of streams."))
-    if any(line.strip().removeprefix("- ").startswith("class_name:") for line in manifest.splitlines()):
+    if missing := [name for name in ("version", "check") if not content.get(name)]:
+        raise SourceUnreadable(_t("This manifest is incomplete: it has no “%s”.") % missing[0])
+    if content.get("type", MANIFEST_TYPE) != MANIFEST_TYPE:
+        raise SourceUnreadable(_t("This is not a manifest of a source: its type is not %s.") % MANIFEST_TYPE)
+    if _names_class(content):
         raise SourceUnreadable(_t("This manifest needs code of its own (class_name): register its package instead."))
     spec = _resolve_reference(content, content.get("spec"))
     schema = _resolve_reference(content, spec.get("connection_specification")) if isinstance(spec, dict) else None
     return schema if isinstance(schema, dict) else {}
+
+
+def _names_class(content: Any) -> bool:
+    # YAML's aliases may repeat a part many times, or put it into itself.
+    seen: set[int] = set()
+    waiting = [content]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, dict):
+            # A property of this name in a stream's schema has a mapping as its value.
+            if isinstance(part.get("class_name"), str):
+                return True
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+    return False
 
 
 def _resolve_reference(content: Any, value: Any) -> Any:

@@ -33,6 +33,7 @@ TOKEN = "t0p-secret-token"
 MANIFEST = """
 version: 6.0.0
 type: DeclarativeSource
+check: {type: CheckStream, stream_names: []}
 streams: []
 definitions:
   own: {connection_specification: {type: object, properties: {place: {type: string}}}}
