@@ -8,23 +8,34 @@ from django.core.management.base import CommandError
 from core.exceptions import RagsiteError
 from retrieval.management.prepared import MigratedDatabaseCommand
 from retrieval.models import RegisteredConnector
-from retrieval.sources.airbyte.installation import install, is_being_installed
+from retrieval.sources.airbyte.installation import (
+    find_left_environments,
+    install,
+    is_being_installed,
+    remove_environment,
+)
 from retrieval.sources.airbyte.programs import get_environment_path
 
 
 class Command(MigratedDatabaseCommand):
-    help = "Install connectors that a superuser registered, or list them with their state."
+    help = "Install connectors that a superuser registered, list them with their state, or remove deleted ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         installing = actions.add_parser("install", help="Make an environment of its own, and read its settings.")
         installing.add_argument("name", metavar="NAME")
         actions.add_parser("list", help="List all connectors.")
+        actions.add_parser("clean", help="Remove the environments of deleted connectors from this machine.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
             for connector in RegisteredConnector.objects.all():
                 self.stdout.write(f"{connector.name}\t{connector.package_requirement}\t{_describe(connector)}")
+            for name in find_left_environments():
+                self.stdout.write(f"{name}\t-\tdeleted: `connector clean` removes its environment")
+            return
+        if options["action"] == "clean":
+            self._clean()
             return
         chosen = RegisteredConnector.objects.filter(name=options["name"]).first()
         if chosen is None:
@@ -34,6 +45,14 @@ class Command(MigratedDatabaseCommand):
         except RagsiteError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{chosen.name} is ready.")
+
+    def _clean(self) -> None:
+        for name in find_left_environments():
+            try:
+                remove_environment(name)
+            except (RagsiteError, OSError) as error:
+                raise CommandError(str(error)) from error
+            self.stdout.write(f"Removed the environment of {name}.")
 
 
 def _describe(connector: RegisteredConnector) -> str:

@@ -75,6 +75,22 @@ def is_being_installed(connector: RegisteredConnector) -> bool:
         return True
 
 
+def find_left_environments() -> list[str]:
+    """Return the names of environments on this machine whose connectors were deleted."""
+    if not get_connectors_folder().is_dir():
+        return []
+    folders = {path.name for path in get_connectors_folder().iterdir() if path.is_dir() and path.name[0] != "."}
+    return sorted(folders.difference(RegisteredConnector.objects.values_list("name", flat=True)))
+
+
+def remove_environment(name: str) -> None:
+    """Remove the environment of a deleted connector. Raises: InstallationFailed if it is being installed."""
+    with _lock_installation(RegisteredConnector(name=name)):
+        # A connector of the same name may have been added and installed meanwhile.
+        if not RegisteredConnector.objects.filter(name=name).exists():
+            shutil.rmtree(get_connectors_folder() / name)
+
+
 def read_spec(connector: RegisteredConnector) -> dict[str, Any]:
     if connector.kind == RegisteredConnector.Kind.MANIFEST:
         return read_manifest_spec(connector.manifest)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from datetime import timedelta
 from io import StringIO
@@ -16,6 +17,7 @@ from django.utils import timezone
 
 from core.job_queue import enqueue_forgotten_jobs
 from retrieval.models import Document, RegisteredConnector, Source, SourceItem, SourceRun
+from retrieval.sources.airbyte.installation import remove_environment
 from retrieval.sources.kinds.connectors import ConnectorSource
 from retrieval.sources.options import read_all_options
 from retrieval.sources.sync_runs import attempt_source_run, request_due_runs, request_run
@@ -309,6 +311,25 @@ def test_a_package_is_installed_into_an_environment_of_its_own(package, collecti
     assert (package.state, package.is_ready) == ("failed", False)
     assert "No matching distribution" in package.error
     assert [path.name for path in (tmp_path / "data" / "connectors").iterdir() if path.suffix == ".new"] == []
+
+
+def test_only_environments_of_deleted_connectors_are_removed(package, tmp_path):
+    folder = tmp_path / "data" / "connectors"
+    for name in ("made", "deleted", ".running"):
+        (folder / name / "bin").mkdir(parents=True)
+    assert re.findall(r"^(\w+)\t.*deleted", list_states(), re.MULTILINE) == ["deleted"]
+    said = StringIO()
+    call_command("connector", "clean", stdout=said)
+    assert said.getvalue() == "Removed the environment of deleted.\n"
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"made", ".running"}
+    assert "deleted" not in list_states()
+
+
+def test_an_environment_is_kept_whose_connector_is_added_while_it_is_removed(package, tmp_path):
+    environment = tmp_path / "data" / "connectors" / "made"
+    environment.mkdir(parents=True)
+    remove_environment("made")
+    assert environment.is_dir()
 
 
 @pytest.mark.django_db(transaction=True)
