@@ -21,6 +21,7 @@ from chat.types import (
 from core.read_once import cache_reads_in_block
 from retrieval.search.understanding.spelling import suggest_questions
 from retrieval.search.understanding.vocabulary import CollectionVocabulary
+from retrieval.text.language import identify_language
 from retrieval.types import SearchFilters
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,8 @@ logger = logging.getLogger(__name__)
 @cache_reads_in_block()
 def build_refusal(draft: AnswerDraft, evidence: Evidence, filters: SearchFilters) -> CompletedEvent:
     try:
-        meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers))
+        language = identify_language(draft.question)
+        meant = suggest_questions(draft.question, CollectionVocabulary(filters.collections, filters.readers, language))
     except DatabaseError as error:
         logger.warning("What a question may have meant was not looked up: %s", error)
         meant = ()

@@ -239,11 +239,17 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class CollectionVocabulary:
-    """The words of those documents in ``collections`` that ``readers`` may read."""
+    """The words of those documents in ``collections`` that ``readers`` may read.
 
-    def __init__(self, collections: Sequence[int], readers: Sequence[ReaderRights] = (ANYBODY,)) -> None:
+    With a ``language``, similar words are not taken from documents in other languages.
+    """
+
+    def __init__(
+        self, collections: Sequence[int], readers: Sequence[ReaderRights] = (ANYBODY,), language: str = ""
+    ) -> None:
         self._collections = list(collections)
         self._readers = readers
+        self._language = language
 
     @cached_property
     def _collections_by_configuration(self) -> dict[str, tuple[int, ...]]:
@@ -317,7 +323,10 @@ class CollectionVocabulary:
         if not lexemes:
             return []
         fields = ("document__title", "heading_path", "canonical_questions", "content", "search_vector")
-        chunks = filter_readable_chunks(self._collections, self._readers).order_by().values(*fields)
+        readable = filter_readable_chunks(self._collections, self._readers)
+        if self._language:
+            readable = readable.filter(document__language__in=(self._language, ""))
+        chunks = readable.order_by().values(*fields)
         try:
             seen, parameters = chunks.query.sql_with_params()
         except EmptyResultSet:
