@@ -179,6 +179,30 @@ def test_the_engine_runs_in_the_sandbox_with_little_memory():
             "00:09.000 --> 00:10.000\n<v Ann>Why?</v>\n",
             "[0:00:01] Roger: The kettle holds 900 litres.\n\n[0:00:09] Ann: Why?\n",
         ),
+        (
+            "capitals.srt",
+            "1\n00:00:01,000 --> 00:00:02,000\nNOTEBOOKS ARE CHEAP.\n\n2\n00:00:03,000 --> 00:00:04,000\n"
+            "STYLE IS ALL.\n",
+            "[0:00:01] NOTEBOOKS ARE CHEAP. STYLE IS ALL.\n",
+        ),
+        (
+            "entities.vtt",
+            "WEBVTT\n\n0:1.000 --> 0:2.000\nHop &amp; malt &lt; 5&nbsp;kg\n",
+            "[0:00:01] Hop & malt < 5 kg\n",
+        ),
+        (
+            "voices.vtt",
+            "WEBVTT\n\n0:1.000 --> 0:2.000\n<v Roger>How many?</v>\n<v Ann>40 boxes.</v>\n",
+            "[0:00:01] Roger: How many?\n\n[0:00:01] Ann: 40 boxes.\n",
+        ),
+        (
+            "moving.vtt",
+            "WEBVTT\n\n00:00.100 --> 00:02.000 align:start\n \nwelcome<00:00:01.000><c> here</c>\n\n"
+            "00:02.000 --> 00:02.010\nwelcome here\n \n\n00:02.010 --> 00:04.000\nwelcome here\nwe<c> brew</c>\n\n"
+            "00:04.000 --> 00:04.010\nwe brew\n \n\n00:04.010 --> 00:06.000\nwe brew\nbeer\n\n"
+            "00:07.000 --> 00:08.000\nbeer\n",
+            "[0:00:00] welcome here we brew beer beer\n",
+        ),
     ],
 )
 def test_subtitles_are_what_is_said_and_when(name, source, text):
