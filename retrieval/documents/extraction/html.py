@@ -90,6 +90,7 @@ _LIST_STYLE = re.compile(r"list-style[^;]{0,40}(lower|upper)-(?:alpha|latin|(rom
 _LIST_FORMS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _STRUCK = frozenset(("s", "del", "strike"))
 _NON_SPACE = re.compile(r"\S")
+_PAGE_END = re.compile(r"</(?:body|html)\s*+>", re.I)
 _WORDS = re.compile(r"\w+")
 
 
@@ -143,7 +144,8 @@ def parse_html(source: str, filename: str) -> etree._Element | None:
     """Return the page's root element; None for an empty page. Raises: DocumentRejected if words would be lost."""
     # The parser would drop elements below 255 levels if huge_tree were off.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
-    root: etree._Element | None = etree.fromstring(source.encode(), parser)
+    # The parser would drop what follows the end tags, which browsers show.
+    root: etree._Element | None = etree.fromstring(_PAGE_END.sub("", source).encode(), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
         raise DocumentRejected(f"{filename} is nested more deeply than HTML can be read: save the page again.")
     return root
@@ -372,7 +374,8 @@ def _write_fields(root: etree._Element) -> None:
         kind = (field.get("type") or "text").lower()
         words = text_of(field)
         if field.tag == "svg":
-            words = " ".join(text_of(text) for text in field.iter("text"))
+            # A <switch> repeats the words of its <foreignObject> in a <text> for other programs.
+            words = " ".join(map(text_of, field.xpath(".//foreignobject | .//text[not(../foreignobject)]")))
         elif field.tag == "select":
             options = [(text_of(option), option.get("selected") is not None) for option in field.iter("option")]
             if len(options) > _MOST_OPTIONS:
@@ -654,14 +657,19 @@ def _make_list_marker(item: etree._Element) -> str:
     parent = item.getparent()
     sign = "-"
     if parent is not None and parent.tag == "ol":
+        is_reversed = parent.get("reversed") is not None
+        start = _read_number(parent, "start")
+        if start is None:
+            start = len(parent.findall("li")) if is_reversed else 1
         number = 0
         for each in [item, *item.itersiblings("li", preceding=True)]:
             if (value := _read_number(each, "value")) is not None:
-                number += value
+                start = value
                 break
             number += 1
         else:
-            number += (_read_number(parent, "start") or 1) - 1
+            number -= 1
+        number = start - number if is_reversed else start + number
         style = _LIST_STYLE.search(parent.get("style") or "")
         form = _LIST_FORMS.get(parent.get("type", ""))
         if style:

@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from retrieval.documents.extraction import extract
 
 PAGE = """<!DOCTYPE html><html lang="nl-NL"><head><meta charset="{charset}"><title>De café-gids</title>
@@ -114,3 +116,33 @@ def test_a_line_break_within_code_makes_no_block_of_code():
     assert "Run `git commit --amend` and edit the message." in extracted.text
     assert "```\n# no heading\n  kept\n```" in extracted.text
     assert [section.title for section in extracted.sections] == ["Commits", "Undo"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<html><body><p>One.</p></body></html>\n<p>Two.</p>",
+        "<html><body><p>One.</p></html><p>Two.</p>",
+        "<html><body><p>One.</p></body></html><html><body><p>Two.</p></body></html>",
+        "<html><body><p>One.</p></BODY >\n</HTML>Two.",
+    ],
+)
+def test_words_after_the_end_of_a_page_are_read(source):
+    assert extract(source.encode(), "x.html").text.split() == ["One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "numbers"),
+    [("", "123"), ("start=0", "012"), ("start=4", "456"), ("reversed", "321"), ("reversed start=9", "987")],
+)
+def test_items_have_the_numbers_that_browsers_show(attributes, numbers):
+    source = f"<ol {attributes}><li>a</li><li>b</li><li>c</li></ol>"
+    text = "".join(f"{number}. {letter}\n" for number, letter in zip(numbers, "abc", strict=True))
+    assert extract(source.encode(), "x.html").text == text
+
+
+def test_labels_of_a_diagram_are_read_once():
+    box = "<foreignObject><div>{0}</div></foreignObject>"
+    switch = f"<switch>{box.format('Check')}<text>Check</text></switch>"
+    diagram = f"<svg><g>{box.format('Start')}</g>{switch}<text>End</text></svg>"
+    assert extract(f"<p>Steps:</p>{diagram}".encode(), "x.html").text.split() == ["Steps:", "Start", "Check", "End"]
