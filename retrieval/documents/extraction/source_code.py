@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 
-from retrieval.documents.extraction.decoding import decode
+from retrieval.documents.extraction.decoding import decode, make_canonical_text
 from retrieval.media_types import JSON, JSON_LINES
 from retrieval.text.extracted import ExtractedText, ExtractionLimits, Section, Span, find_line_starts
 
@@ -57,11 +58,16 @@ _FAMILIES: dict[str, tuple[re.Pattern[str], ...]] = {
 }
 _MAX_LINE_CHARS = 300
 _LEAD = re.compile(r"\s*(?:#|//|/\*|\*|--|@|///|\"\"\")")
+# Programs that write these formats write letters beyond ASCII as codes: "caf\u00e9" in JSON, "caf\xE9" in YAML.
+_ESCAPED = frozenset({JSON, JSON_LINES, "text/x-yaml", "text/x-ini"})
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|.)")
 _TRIPLE = re.compile(r'"""|\'\'\'')
 
 
 def extract_source(data: bytes, filename: str, media_type: str, limits: ExtractionLimits) -> ExtractedText:
     text = decode(data, filename)
+    if media_type in _ESCAPED:
+        text = make_canonical_text(_ESCAPE.sub(_show_escaped_letters, text))
     starts = find_line_starts(text)
     lines = [text[start:end].rstrip("\n") for start, end in itertools.pairwise(starts)]
     if media_type == JSON_LINES:
@@ -110,3 +116,11 @@ def _find_definitions(
         found.append((lead, 1 if indent == 0 else 2, match["name"].strip('"`')))
         floor = at + 1
     return found
+
+
+def _show_escaped_letters(escape: re.Match[str]) -> str:
+    if escape[0][1] not in "ux" or len(escape[0]) == 2:
+        return escape[0]
+    code = escape[0].replace("\\x", "\\u00")
+    letter: str = json.loads(f'"{code}"')
+    return letter if letter >= "\xa0" else escape[0]

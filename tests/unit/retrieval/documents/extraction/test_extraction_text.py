@@ -202,3 +202,18 @@ def test_json_lines_are_rows_of_their_fields_and_json_is_text_as_it_is():
     for kept in ('{"a": 1}\n[2]\n', '{"a": 1}\nno\n', "1\n2\n"):
         assert blocks(extract(kept.encode(), "x.jsonl")) == kept.splitlines()
     assert extract(b'{"a": [1, 2]}', "x.json").text == '{"a": [1, 2]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "text"),
+    [
+        ("a.json", r'{"city": "caf\u00e9 \u4f60\ud83d\ude00"}', '{"city": "café 你😀"}'),
+        ("a.json", r'{"a": "\u0022 \n \\u00e9 C:\\new"}', r'{"a": "\u0022 \n \\u00e9 C:\\new"}'),
+        ("a.yaml", r'city: "caf\xE9 \u20AC5"', 'city: "café €5"'),
+        ("a.properties", r"city=Caf\u00e9", "city=Café"),
+        ("a.py", r'city = "caf\u00e9"', r'city = "caf\u00e9"'),
+        ("a.json", r'{"a": "\u12"}', r'{"a": "\u12"}'),
+    ],
+)
+def test_letters_that_data_files_write_as_codes_are_letters(name, source, text):
+    assert extract(source.encode(), name).text == text
