@@ -29,6 +29,8 @@ _SAMPLE_LINES = 50
 _EXCEL_HINT = re.compile(r"\Asep=(.)\n", re.I)
 # A quotation mark after a backslash, within a cell.
 _ESCAPED = re.compile(r'\\"(?![,;\t|\n]|\Z)')
+# Programs write ="00123" so that Excel keeps the zeros.
+_FORMULA_TEXT = re.compile(r'\A="([^"]*)"\Z')
 _MOST_TABLES = 20
 _VALUE = re.compile(r"[-+€$£]?\s*+[\d.,]++\s*+[%€]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|[^\s@]++@\S++|https?://.*")
 
@@ -51,6 +53,12 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
+    quoted = [cell for row in rows for cell in row] if all(len(row) < 2 for row in rows) else []
+    inner = sniff_delimiter("\n".join(quoted))
+    if quoted and inner in quoted[0]:
+        # Each line is in quotation marks: a table that was written as the cells of another one.
+        rows = list(csv.reader(quoted, delimiter=inner, skipinitialspace=True))
+    rows = [[_FORMULA_TEXT.sub(r"\1", cell) for cell in row] for row in rows]
     writer = MarkdownWriter(filename, limits)
     for table in _find_tables(rows):
         write_table(table, writer)
