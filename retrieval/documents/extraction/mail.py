@@ -90,6 +90,9 @@ _DIFFERENT_SHARE, _DIFFERENT_WORDS = 0.2, 5
 _SIGNATURES = frozenset(("pkcs7-signature", "x-pkcs7-signature", "pgp-signature"))
 _FOR_OTHER_PROGRAMS = frozenset(("x-amp-html", "watch-html"))
 _WORDS = frozenset(("plain", "html", "enriched", "richtext", "rfc822-headers"))
+# Programs cut long names into encoded words side by side.
+_CUT_WORD = re.compile(r"\?=\s++=\?")
+_NOT_BASE64 = re.compile(r"^(?:[-_*]{2}|\S++ ++\S)", re.M)
 _MARK = re.compile(r"</?[a-z][^<>]{0,60}>", re.I)
 
 
@@ -375,8 +378,9 @@ def _read_header(message: EmailMessage, name: str) -> str:
     raw = str(dict(message.raw_items()).get(name, ""))
     try:
         value: Any = message.get(name) or ""
-        # The library returns only the first of addresses that are separated by semicolons.
-        text = str(value) if not getattr(value, "addresses", ()) or not value.defects else _decode(raw)
+        # The library returns only the first of addresses that are separated by semicolons, and puts spaces into names.
+        is_sound = not getattr(value, "addresses", ()) or not (value.defects or _CUT_WORD.search(raw))
+        text = str(value) if is_sound else _decode(raw)
     except (ValueError, IndexError, AttributeError):  # raised for damaged headers
         text = raw
     return " ".join(make_canonical_text(text).split())
@@ -385,9 +389,12 @@ def _read_header(message: EmailMessage, name: str) -> str:
 def _read_text(part: Any, filename: str) -> str:
     # With decode=False, `get_payload` would use any Python codec that the mail names.
     sent, payload = str(part._payload).lstrip(), part.get_payload(decode=True) or b""
-    if part.get("Content-Transfer-Encoding", "").lower() == "base64" and " " in sent.partition("\n")[0].strip():
-        # The mail declares base64, but is not encoded.
-        payload = sent.encode("utf-8", "surrogateescape")
+    is_base64 = part.get("Content-Transfer-Encoding", "").lower() == "base64"
+    if is_base64 and (plain := _NOT_BASE64.search(sent)):
+        # The mail is not encoded, or a mailing list added words to it that are not.
+        encoded = sent[: plain.start()]
+        if (begin := _decode_base64(encoded)) or not encoded:
+            payload = b"\n".join(filter(None, (begin, sent[plain.start() :].encode("utf-8", "surrogateescape"))))
     is_html = part.get_content_subtype() == "html"
     text = decode(payload, filename, html=is_html, label=part.get_content_charset() or "") if payload.strip() else ""
     if part.get_param("format", "").lower() == "flowed":

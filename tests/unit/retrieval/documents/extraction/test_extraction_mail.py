@@ -121,6 +121,9 @@ BASE64 = "Content-Transfer-Encoding: base64"
         (part(base64.b64encode("Gate fünf – €5".encode("cp1252")).decode(), "text/plain; charset=utf-8", BASE64),
          "Gate fünf – €5"),
         (part("Gate four is open, come in!", "text/plain", BASE64), "Gate four is open, come in!"),
+        (part(base64.encodebytes(b"Gate four is open. " * 5 + b"\n").decode() + "\n____\nList of gates\nhttps://x.org",
+              "text/plain", BASE64), "Gate four is open. " * 5 + "\n\n____\nList of gates\nhttps://x.org"),
+        (part(base64.encodebytes(b"Gate four.").decode() + "--\nList", "text/plain", BASE64), "Gate four.\n\n--\nList"),
     ],
 )  # fmt: skip
 def test_words_are_decoded_as_they_were_meant(body, expected):
@@ -130,6 +133,23 @@ def test_words_are_decoded_as_they_were_meant(body, expected):
 def test_addresses_behind_semicolons_are_read():
     message = f"To: =?utf-8?Q?J=C3=B6rg?= <j@example.org>; Carl <carl@example.org>\n{FROM}\nx"
     assert "To: Jörg (j@example.org); Carl (carl@example.org)\n" in extract(message.encode(), "a.eml").text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "=?utf-8?B?w4lt?= =?utf-8?B?aWxl?=",
+        "=?utf-8?Q?=C3=89m?=\n =?utf-8?Q?ile?=",
+        "=?utf-8?B?w4ltaWw=?= =?utf-8?B?ZQ==?=",
+        "=?utf-8?Q?=C3?= =?utf-8?Q?=89mile?=",
+        "=?utf-8?Q?=C3=89mile?=",
+    ],
+)
+def test_a_name_that_is_cut_into_encoded_words_is_one_name(name):
+    assert (
+        "From: Émile (a@example.org)\n"
+        in extract(f"From: {name} <a@example.org>\nSubject: x\nMIME-Version: 1.0\n\nx".encode(), "a.eml").text
+    )
 
 
 def test_an_invitation_says_what_when_where_and_who():
