@@ -103,6 +103,7 @@ OLD_NOTEBOOK = json.dumps(
             r"{\listtext\pard\f0 2.\tab}\pard\ilvl0 Close\par}",
             "A", "1. Open 10^6 of $320^1\n2. Close\n",
         ),
+        ("a.rtf", r"{\rtf1\ansi A 10\~km e\_mail C:\\~x\\_y\par}", "A", "A 10 km e-mail C:\\~x\\_y\n"),
         (
             "a.adoc", "= T\n\nNOTE: Keep dry.\n\nSee xref:x[it].footnote:[Old.]\n",
             "T", "# T\n\nNote: Keep dry.\n\nSee it. (Old.)\n",
