@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from retrieval.documents.extraction.archive import MemberCollector
 from retrieval.documents.extraction.decoding import decode, make_canonical_text
+from retrieval.documents.extraction.html import convert_html, parse_html
 from retrieval.documents.extraction.writer import MarkdownWriter
 from retrieval.exceptions import DocumentRejected
 from retrieval.text.encodings import find_python_codec
@@ -24,6 +25,7 @@ _PARAMETER = re.compile(r';([\w-]+)=((?:"[^"]*"|[^";])*)')
 _ESCAPE = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:\d\d)?(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,5})M)?(?:\d{1,5}S)?)?")
+_HTML_MARK = re.compile(r"</(?:a|b|i|u|p|li|ul|ol|div|span|strong|em|html-blob)>|<br ?/?>", re.I)
 _ENTRIES = frozenset(("VEVENT", "VTODO", "VJOURNAL", "VFREEBUSY"))
 _WORDS = {"LOCATION": "Where", "CATEGORIES": "Categories", "RESOURCES": "Resources", "CONTACT": "Contact"}
 _WORDS |= {"URL": "Link", "CONFERENCE": "Link", "COMMENT": "Comment", "PERCENT-COMPLETE": "Percent complete"}
@@ -110,10 +112,18 @@ def _write_entry(entry: list[_Property], method: str, writer: MarkdownWriter, me
                 members.leave_out("unreadable", name)
         else:
             lines.append(("Attachment", each.value))
-    writer.add_heading(first["SUMMARY"].value if "SUMMARY" in first else "Busy" if "FREEBUSY" in first else "Event", 2)
+    heading = first["SUMMARY"].value if "SUMMARY" in first else "Busy" if "FREEBUSY" in first else "Event"
+    writer.add_heading(heading, 2)
     told = "\n".join(f"{label}: {' '.join(words.split())}" for label, words in lines if words)
     writer.add_paragraph(told.replace("<", "(").replace(">", ")"))
-    writer.add_paragraph("\n\n".join(each.value for each in entry if each.name == "DESCRIPTION"))
+    said = "\n\n".join(each.value for each in entry if each.name == "DESCRIPTION")
+    pages = "\n\n".join(each.value for each in entry if each.name == "X-ALT-DESC")
+    # Google writes HTML as the description, Outlook beside it.
+    page = said.replace("\n", "<br>") if _HTML_MARK.search(said) else pages if not said else ""
+    if page and (root := parse_html(page, heading)) is not None:
+        writer.add_markdown(convert_html(root))
+    else:
+        writer.add_paragraph(said)
 
 
 def _read_moment(value: str) -> datetime | None:
@@ -179,7 +189,11 @@ def _describe_rule(rule: str) -> str:
     words = [f"every {unit}" if every == "1" else f"every {every} {unit}s"]
     days = (re.fullmatch(r"([+-]?\d*)(\w\w)", day) for day in parts.get("BYDAY", "").split(","))
     named = [f"{_NTH.get(day[1].lstrip('+'), day[1] + '. ')}{_DAYS.get(day[2], day[2])}" for day in days if day]
-    words += [f"on {', '.join(named)}"] if named else []
+    # BYSETPOS counts the days that the other parts name: the last of Monday to Friday is the last working day.
+    counted = ", ".join(
+        _NTH.get(at.lstrip("+"), f"{at}. ").strip() for at in parts.get("BYSETPOS", "").split(",") if at
+    )
+    words += [f"on {f'the {counted} of ' if counted else ''}{', '.join(named)}"] if named else []
     words += [f"on day {parts['BYMONTHDAY']} of the month"] if "BYMONTHDAY" in parts else []
     words += [f"in month {parts['BYMONTH']}"] if "BYMONTH" in parts else []
     words += [f"{parts['COUNT']} times"] if "COUNT" in parts else []

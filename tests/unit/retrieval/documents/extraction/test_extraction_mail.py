@@ -187,6 +187,12 @@ def test_an_invitation_says_what_when_where_and_who():
         ("DESCRIPTION:Bring\\n\\nthe lo\n ng rope\\; and\n  gloves", "Bring\n\nthe long rope; and gloves"),
         ("DUE:20260501\nPERCENT-COMPLETE:40", "Due: Friday 2026-05-01\nPercent complete: 40"),
         ("DTSTART:not a day\nLOCATION;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:Caf=C3=\n=A9", "Where: Café"),
+        ("DTSTART:20260130\nRRULE:FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+         "every month, on the last of Monday, Tuesday, Wednesday, Thursday, Friday"),
+        ("DESCRIPTION:<b>Bring</b> rope &amp\\; gloves<br>Gate <a href=\"x\">4</a>", "Bring rope & gloves\nGate 4"),
+        ("DESCRIPTION:Bring <b>rope</b>\\nGate 4", "Bring rope\nGate 4"),
+        ("X-ALT-DESC;FMTTYPE=text/html:<html><body><p>Gate 4</p></body></html>", "Gate 4"),
+        ("DESCRIPTION:Gate 4 < gate 5\nX-ALT-DESC;FMTTYPE=text/html:<p>Page</p>", "Gate 4 < gate 5\n"),
         ("BEGIN:VALARM\nDESCRIPTION:Beep\nEND:VALARM\nLOCATION:Hall", "Where: Hall"),
     ],
 )  # fmt: skip
