@@ -17,7 +17,8 @@ from retrieval.text.extracted import (
 )
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)??\1[ \t]*(?:\n|\Z)", re.S)
-_ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(\S.*)$", re.M)
+# A value is on the line of its key, or on the indented lines below, after ">" or "|".
+_ENTRY = re.compile(r"^([A-Za-z_][\w-]*+)[ \t]*+[:=][ \t]*+(?:[>|][+-]?[ \t]*+\n((?:[ \t]++\S.*+\n)++)|(\S.*)$)", re.M)
 _BLOCKS = frozenset({"fence", "code_block", "table_open", "html_block"})
 
 
@@ -39,14 +40,14 @@ def build_markdown_text(text: str, title: str = "", media_type: str = "") -> Ext
 def parse_front_matter(text: str) -> tuple[dict[str, str], int]:
     """Return the ``key: value`` lines of front matter, and the offset of the text after them.
 
-    Nested and multi-line values are left out.
+    Nested values are left out. The lines of a value are joined.
     """
     match = _FRONT_MATTER.match(text)
     if not match or not (match[2] or "").strip():
         return {}, 0
     metadata = {}
-    for key, value in _ENTRY.findall(match[2]):
-        value = value.rstrip(" \t")
+    for key, lines, value in _ENTRY.findall(match[2]):
+        value = " ".join(lines.split()) or value.rstrip(" \t")
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
         metadata[key.lower()] = value[1:-1] if quoted else value
     return metadata, match.end()

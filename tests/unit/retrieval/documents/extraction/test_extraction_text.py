@@ -43,6 +43,12 @@ def test_front_matter_gives_the_title_and_is_no_heading():
     assert extract(b"---\ntitle: T\nowner: me\n---\nText.\n", "a.md").sections == []
 
 
+@pytest.mark.parametrize("mark", [">", ">-", "|", "|+"])
+def test_a_title_on_the_lines_below_its_key_is_the_title(mark):
+    source = f"---\ntitle: {mark}\n  Opening hours\n  of the pool\nlang: en\n---\n# Heading\n"
+    assert extract(source.encode(), "a.md").title == "Opening hours of the pool"
+
+
 def test_line_ends_and_control_characters_are_gone_before_offsets_are_counted():
     extracted = extract("# A\r\n\r\nx\x00y\u200bz\r\r## Cafe\u0301\u2028end".encode(), "a.md")
     assert extracted.text == "# A\n\nxyz\n\n## Caf\u00e9\nend"
