@@ -75,6 +75,11 @@ def add_generated_text(root: Element, archive: zipfile.ZipFile) -> None:
     for element in list(root.iter(qualify_name("text:span"), qualify_name("text:p"), qualify_name("text:h"))):
         if element.get(qualify_name("text:style-name")) in unseen:
             _replace_with_span(element, "")
+    for section in list(root.iter(qualify_name("text:section"))):
+        display = section.get(qualify_name("text:display"))
+        is_hidden = display == "condition" and section.get(qualify_name("text:is-hidden")) == "true"
+        if display == "none" or is_hidden:
+            _replace_with_span(section, "")
     for hidden in list(root.iter(qualify_name("text:hidden-text"))):
         _replace_with_span(hidden, "")
     for hidden in list(root.iter(qualify_name("text:hidden-paragraph"))):

@@ -93,6 +93,25 @@ def test_an_opendocument_text_keeps_headings_lists_and_tables(make_zip):
     assert (extracted.title, len(read_tables(extracted))) == ("Pump manual", 1)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "is_shown"),
+    [
+        ("", True),
+        ('text:display="true"', True),
+        ('text:display="none"', False),
+        ('text:display="condition" text:condition="x" text:is-hidden="true"', False),
+        ('text:display="condition" text:condition="x"', True),
+    ],
+)
+def test_hidden_sections_are_left_out_and_named(make_zip, attributes, is_shown):
+    section = f"<text:section {attributes}><text:p>Draft 44</text:p></text:section>"
+    body = f"<office:body><office:text><text:p>Gate 4.</text:p>{section}</office:text></office:body>"
+    files = {"mimetype": b"application/vnd.oasis.opendocument.text", "content.xml": odf(body)}
+    extracted = extract(make_zip(files), "plan.odt")
+    assert extracted.text.split() == (["Gate", "4.", "Draft", "44"] if is_shown else ["Gate", "4."])
+    assert [each.kind for each in extracted.left_out] == ([] if is_shown else ["words"])
+
+
 def test_an_opendocument_presentation_is_a_page_a_slide(make_zip):
     def frame(words, of=""):
         kind = f' presentation:class="{of}"' if of else ""
