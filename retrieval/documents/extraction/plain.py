@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 from lxml import etree
 
@@ -43,12 +44,26 @@ def _read_xml(data: bytes) -> str:
     if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
         return ""
     try:
-        elements = parse_xml(data.lstrip()).iter(etree.Element)
+        root = parse_xml(data.lstrip())
     except etree.XMLSyntaxError:
         return ""
-    values = [pair for each in elements for pair in (*each.items(), (each.tag, each.text))]
+    values = _list_values(root)
     lines = [f"{etree.QName(str(name)).localname}: {str(value).strip()}\n" for name, value in values if value]
     return make_canonical_text("".join(line for line in lines if not line.endswith(": \n")))
+
+
+def _list_values(root: etree._Element) -> Iterator[tuple[object, str | None]]:
+    whole: set[etree._Element] = set()
+    for each in root.iter(etree.Element):
+        yield from each.items()
+        if each.getparent() in whole:
+            whole.add(each)
+        elif any((child.tail or "").strip() for child in each):
+            # Words beside inner elements make one sentence with the words of these elements.
+            whole.add(each)
+            yield each.tag, " ".join("".join(map(str, each.itertext())).split())
+        else:
+            yield each.tag, each.text
 
 
 def find_underlined_headings(text: str) -> list[Section]:

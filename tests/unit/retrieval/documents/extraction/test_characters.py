@@ -55,6 +55,11 @@ def test_quotation_marks_and_empty_lines_in_tables(source, text):
     assert extract(source.encode(), "a.csv").text.strip() == text
 
 
+def test_words_beside_inner_elements_of_xml_are_read():
+    xml = b'<?xml version="1.0"?><a><p n="5">The <b>gate</b> opens <!-- x -->at <i>9</i>.</p><q>\n <r>One</r>\n</q></a>'
+    assert extract(xml, "a.unknown").text == "n: 5\np: The gate opens at 9.\nr: One\n"
+
+
 def test_xml_and_encoded_data_under_an_unknown_name():
     xml = b'<?xml version="1.0"?><list><item id="5"><title>Chair</title></item></list>'
     assert extract(xml, "a.unknown").text == "id: 5\ntitle: Chair\n"
