@@ -124,6 +124,8 @@ def convert_html(root: etree._Element) -> str:
 
 def write_page(root: etree._Element) -> tuple[str, tuple[LeftOutParts, ...]]:
     _write_frames(root)
+    _rename_headings(root)
+    _show_protected_addresses(root)
     unread = _drop_invisible_elements(root)
     _rewrite_elements_for_markdown(root)
     main = _find_main(root)
@@ -162,6 +164,25 @@ def _write_frames(root: etree._Element) -> None:
     for template in list(root.iter("template")):
         if template.get("shadowrootmode"):
             template.tag = "div"
+
+
+def _rename_headings(root: etree._Element) -> None:
+    """Give elements that are headings by their role the tags of headings."""
+    for element in root.iter("div", "p", "span"):
+        if element.get("role") == "heading":
+            level = _read_number(element, "aria-level") or 2
+            element.tag = f"h{min(level, 6)}"
+
+
+def _show_protected_addresses(root: etree._Element) -> None:
+    """Write the mail addresses that Cloudflare hides from programs, and a script shows to readers."""
+    for element in root.xpath("//*[@data-cfemail]"):
+        try:
+            key, *letters = bytes.fromhex(element.get("data-cfemail"))
+            address = bytes(letter ^ key for letter in letters).decode()
+        except ValueError:
+            continue
+        _replace_with_text(element, address)
 
 
 def _drop_invisible_elements(root: etree._Element) -> dict[str, list[str]]:

@@ -146,3 +146,33 @@ def test_labels_of_a_diagram_are_read_once():
     switch = f"<switch>{box.format('Check')}<text>Check</text></switch>"
     diagram = f"<svg><g>{box.format('Start')}</g>{switch}<text>End</text></svg>"
     assert extract(f"<p>Steps:</p>{diagram}".encode(), "x.html").text.split() == ["Steps:", "Start", "Check", "End"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "line"),
+    [
+        ('role="heading"', "## Hours"),
+        ('role="heading" aria-level="3"', "### Hours"),
+        ('role="heading" aria-level="9"', "###### Hours"),
+        ('role="note"', "Hours"),
+    ],
+)
+@pytest.mark.parametrize("tag", ["div", "p", "span"])
+def test_an_element_with_the_role_of_a_heading_is_one(tag, attributes, line):
+    source = f"<div><{tag} {attributes}>Hours</{tag}><p>Nine to five.</p></div>"
+    assert extract(source.encode(), "x.html").text == f"{line}\n\nNine to five.\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (bytes([84, *(ord(letter) ^ 84 for letter in "info@example.org")]).hex(), "info@example.org"),
+        ("", "[hidden]"),
+        ("not hexadecimal", "[hidden]"),
+        ("00ff", "[hidden]"),
+    ],
+)
+@pytest.mark.parametrize("tag", ["span", "a"])
+def test_an_address_that_a_script_shows_is_read(tag, code, words):
+    source = f'<p>Write to <{tag} href="/protected" data-cfemail="{code}">[hidden]</{tag}>, or call.</p>'
+    assert extract(source.encode(), "x.html").text == f"Write to {words}, or call.\n"
