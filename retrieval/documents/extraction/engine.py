@@ -27,6 +27,9 @@ _PLAINER = {
         # LaTeX: comments, spaces of fixed width, fractions.
         (re.compile(r"(\\begin\{(verbatim|lstlisting|minted)\}.{0,5000}?\\end\{\2\})|(?<!\\)%[^\n]*", re.S), r"\1"),
         (re.compile(r"(?<!\\)(?:\\[,;:!]|~)"), " "),
+        (re.compile(r"\\begin\{comment\}.{0,5000}?\\end\{comment\}", re.S), ""),
+        (re.compile(r"\\textcolor\{[^{}]*\}\{([^{}]*)\}"), r"\1"),
+        (re.compile(r"\\(?:SI|qty)\{([^{}]*)\}\{([^{}]*)\}"), r"\1 \2"),
         (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
         (re.compile(r"\\(?:item(?![a-z])|end\{(?:itemize|enumerate|description)\})"), r"\n\g<0>"),
     ),
@@ -34,12 +37,20 @@ _PLAINER = {
         (re.compile(r"^\.([^\s.][^\n]*)\n(?=[\[|=\-.*_+])", re.M), r"\1\n\n"),
         (re.compile(r"footnote:\[([^\[\]]*)\]"), r" (\1)"),
         (re.compile(r"xref:[^\s\[\]]{0,200}\[([^\[\]]+)\]"), r"\1"),
+        (re.compile(r"<<[^\s<>,]{1,200},\s*([^<>\n]{1,200})>>"), r"\1"),
+        (re.compile(r"\b(?:kbd|btn):\[([^\[\]\n]{1,80})\]"), r"\1"),
     ),
     ORG: (
+        (re.compile(r"^[ \t]*#\+begin_comment\b.{0,5000}?#\+end_comment", re.I | re.M | re.S), ""),
         (re.compile(r"(#\+begin_(\w+)\b.{0,5000}?#\+end_\2)|^[ \t]*# [^\n]*", re.I | re.M | re.S), r"\1"),
         (re.compile(r"^(\*+ )(TODO|NEXT|WAITING|DONE|CANCELLED)(?= )", re.M), r"\1\2:"),
     ),
 }
+# Accents of TeX, such as \\'e and \\c{c}, with the combining characters of Unicode.
+_TEX_ACCENT = re.compile(r"(?<!\\)\\(['`^\"~=.]|[cvHurk](?=\{))(?:\{\\?([A-Za-z])\}|([A-Za-z]))")
+_TEX_ACCENTS = dict(
+    zip("'`^\"~=.cvHurk", "\u0301\u0300\u0302\u0308\u0303\u0304\u0307\u0327\u030c\u030b\u0306\u030a\u0328", strict=True)
+)
 _TEX_WORD = re.compile(r"\\(?:re)?newcommand\*?\{?\\([a-zA-Z]+)\}?\{([^{}\\]*)\}")
 _INCLUDED = re.compile(r"^[ \t]*(?:\\(?:input|include|subfile)\{([^{}]+)\}|include::([^\s\[\]]+)\[)", re.M)
 _COLOUR = re.compile(rb"\\u001b\[[\d;]*m")
@@ -115,6 +126,8 @@ def _prepare_text(source: str, media_type: str) -> str:
         source = pattern.sub(plainer, source)
     if media_type != LATEX:
         return source
+    source = _TEX_ACCENT.sub(lambda sign: f"{sign[2] or sign[3]}{_TEX_ACCENTS[sign[1]]}", source)
+    source = make_canonical_text(source)
     # Macros that the document defines are replaced by their text.
     named = dict(_TEX_WORD.findall(source))
     source = re.sub(r"\\([a-zA-Z]+)(?:\{\})?", lambda word: named.get(word[1], word[0]), _TEX_WORD.sub("", source))

@@ -108,6 +108,15 @@ OLD_NOTEBOOK = json.dumps(
             "a.adoc", "= T\n\nNOTE: Keep dry.\n\nSee xref:x[it].footnote:[Old.]\n",
             "T", "# T\n\nNote: Keep dry.\n\nSee it. (Old.)\n",
         ),
+        ("a.adoc", "= T\n\nPress kbd:[F5] or btn:[OK], see <<x,Part 2>>.\n", "T",
+         "# T\n\nPress F5 or OK, see Part 2.\n"),
+        (
+            "a.tex",
+            "\\begin{document}\n\\begin{comment}\nhidden\n\\end{comment}\nCaf\\'e M\\\"uller \\c{c}a na\\\"{\\i}f "
+            "\\v{S}koda \\textcolor{red}{now} \\SI{5}{kg}\n\\end{document}",
+            "A", "Café Müller ça naïf Škoda now 5 kg\n",
+        ),
+        ("a.org", "* A\n#+BEGIN_COMMENT\nhidden\n#+END_COMMENT\nWords.\n", "A", "# A\n\nWords.\n"),
         ("a.org", "* TODO Paint\n# hidden\nWords.\n", "TODO: Paint", "# TODO: Paint\n\nWords.\n"),
         (
             "a.tex",
