@@ -53,16 +53,25 @@ def extract_table(data: bytes, filename: str, media_type: str, limits: Extractio
         raise DocumentRejected(
             f"{filename} is no well-formed table ({error}): check its quotation marks and upload it again."
         ) from error
-    quoted = [cell for row in rows for cell in row] if all(len(row) < 2 for row in rows) else []
-    inner = sniff_delimiter("\n".join(quoted))
-    if quoted and inner in quoted[0]:
-        # Each line is in quotation marks: a table that was written as the cells of another one.
-        rows = list(csv.reader(quoted, delimiter=inner, skipinitialspace=True))
+    rows = _split_quoted_lines(rows)
     rows = [[_FORMULA_TEXT.sub(r"\1", cell) for cell in row] for row in rows]
     writer = MarkdownWriter(filename, limits)
     for table in _find_tables(rows):
         write_table(table, writer)
     return writer.build_extracted_text(holds_records=True)
+
+
+def _split_quoted_lines(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows of a table whose lines are each in quotation marks: it was written as the cells of another one.
+
+    Quoted sentences are no such lines, because they have different numbers of commas.
+    """
+    lines = [cell for row in rows for cell in row]
+    if any(len(row) > 1 for row in rows) or any("\n" in line for line in lines):
+        return rows
+    split = list(csv.reader(lines, delimiter=sniff_delimiter("\n".join(lines)), skipinitialspace=True))
+    widths = {len(row) for row in split}
+    return split if len(widths) == 1 and widths != {1} else rows
 
 
 def _find_tables(rows: list[list[str]]) -> list[CellTable]:

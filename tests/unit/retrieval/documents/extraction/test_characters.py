@@ -47,6 +47,8 @@ def test_text_in_an_encoding_that_nothing_names_is_read(codec, text):
         ('Part;Code\nBolt;="00123"\nNut;"=""00124"""\n', "Part: Bolt; Code: 00123\nPart: Nut; Code: 00124"),
         ('"id,""full name"",city"\n"1,""Bos, Ann"",Delft"\n', "id: 1; full name: Bos, Ann; city: Delft"),
         ('"Name"\n"Bos, Ann"\n"Smit, Bob"\n', "Name\n\nBos, Ann\n\nSmit, Bob"),
+        ('"Well, yes."\n"No, it is, not."\n', "Well, yes.\n\nNo, it is, not."),
+        ('"Well,\nyes."\n"No,\nnot"\n', "Well,\nyes.\n\nNo,\nnot"),
         ('"id;name"\n"1;Ann"\n"2;Bob"\n', "id: 1; name: Ann\nid: 2; name: Bob"),
         ("A,B\n1,2\n3,4\n\nC,D\nx,5\ny,6\n", "A: 1; B: 2\nA: 3; B: 4\n\nC: x; D: 5\nC: y; D: 6"),
     ],
