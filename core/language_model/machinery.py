@@ -12,13 +12,24 @@ from collections.abc import Callable
 
 # Each entry of THOUGHTS has the names of models, patterns for the marker before and the marker after a thought, and
 # whether a reply may have the closing marker without the opening one.
-_NAMES = "think|thinking|thoughts?|reason|reasoning|reflection|scratchpad|inner_monologue|antThinking|seed:think"
+# Some names have a prefix, such as <seed:think> and <longcat_think>, or an end, such as <thought_process>.
+_NAMES = (
+    r"(?:\w{1,20}[:_])?think|(?:thinking|thoughts?|reasoning)(?:_(?:process|content|steps?))?|reason|reflection"
+    r"|scratchpad|inner_monologue|internal_reasoning|antThinking"
+)
 THOUGHTS: tuple[tuple[str, str, str, bool], ...] = (
-    ("DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed", rf"<(?:{_NAMES})>", rf"</(?:{_NAMES})>", True),
+    (
+        "DeepSeek, Qwen, GLM, Hunyuan, Phi, Seed",
+        rf"<(?:{_NAMES})(?:\s[^<>]{{0,200}})?>",
+        rf"</(?:{_NAMES})\s{{0,4}}>",
+        True,
+    ),
     ("Magistral", r"\[THINK\]", r"\[/THINK\]", True),
     ("Kimi", r"◁think▷", r"◁/think▷", True),
     ("Command A", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", True),
     ("OpenThinker, Sky-T1", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", True),
+    ("MiniCPM", r"<\|thought_start\|>", r"<\|thought_end\|>", True),
+    ("Solar", r"<\|think\|>", r"<\|end\|>\s{0,4}<\|begin\|>assistant<\|content\|>", True),
     ("Apertus", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", True),
     ("MedGemma", r"<unused94>", r"<unused95>", True),
     ("Gemma 4", r"<\|channel>thought", r"<channel\|>", True),
@@ -40,13 +51,28 @@ _BEGINS_AS_THOUGHT = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_BEGINNING = 16
-_CALL_NAMES = "tool_call|tool_calls|function_call|tool_response|tools"
-_CALL_OPENING, _CALL_CLOSING = rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>", rf"</(?:{_CALL_NAMES}|function)>"
+# The tags may have a prefix, such as <minimax:tool_call> and <｜DSML｜function_calls>.
+_CALL_NAMES = r"(?:\w{1,20}:|｜\w{1,20}｜)?(?:tool_calls?|function_calls?|tool_response|tools)"
+_CALL_OPENING = (
+    rf"<(?:{_CALL_NAMES}|function=[^>\n]{{1,80}})>"
+    r"|<\|tool_calls?(?:_section)?_(?:start|begin)\|>|<｜tool▁calls?▁begin｜>"
+)
+_CALL_CLOSING = rf"</(?:{_CALL_NAMES}|function)>|<\|tool_calls?(?:_section)?_end\|>|<｜tool▁calls?▁end｜>"
 # Models may continue after the end of their turn with an invented conversation, which is removed.
-_END = r"<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|end|return|call)\|>|<(?:end|start)_of_turn>|</s>"
+_END = (
+    r"<\|(?:im_start|im_end|endoftext|end_of_text|end_of_turn|eot_id|eom_id|start_header_id|end|return|call|user)\|>"
+    r"|<(?:end|start)_of_turn>|<end_of_utterance>|<\|?turn\|?>|<eos>|</s>"
+)
+# A model may write the beginning of its turn, which the template of its server should have written.
+_BEGIN = (
+    r"(?:<\|(?:im_start|begin|start_header_id)\|>|<start_of_turn>|<\|turn>)(?:assistant|model)\b"
+    r"(?:<\|end_header_id\|>)?"
+)
+_ANSWERS = ("answer", "response", "final", "final_answer")
 _SIGN = (
-    r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>"
-    rf"|</?(?:answer|response)>|{_CALL_CLOSING}"
+    r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]"
+    r"|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>|<pad>"
+    rf"|</?(?:{'|'.join(_ANSWERS)})>|{_CALL_CLOSING}"
 )
 _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) for _, _, closing, _ in THOUGHTS]
@@ -56,7 +82,7 @@ _CLOSES_ALONE = re.compile(f"{_ALONE}|assistant\\s?final(?=\\S)", re.IGNORECASE)
 # The group `alone` precedes the group `end`, which would match the beginning <|end|> of a closing marker of gpt-oss.
 _TAG = re.compile(
     "|".join(f"(?P<opening{number}>{opening})" for number, opening in enumerate(_OPENINGS))
-    + f"|(?P<alone>{_ALONE})|(?P<end>{_END})(?!<\\|start\\|>assistant)|{_SIGN}",
+    + f"|(?P<alone>{_ALONE})|{_BEGIN}|(?P<end>{_END})(?!<\\|start\\|>assistant)|{_SIGN}",
     re.IGNORECASE,
 )
 _CLOSING_LINE = re.compile(rf"[ \t]*(?P<alone>{_ALONE})", re.IGNORECASE)
@@ -65,7 +91,10 @@ _OPENING_SIGNS = [re.compile(opening, re.IGNORECASE) for opening in _OPENINGS]
 _AT_BEGINNING = {f"opening{number}" for number, opening in enumerate(_OPENINGS) if opening.startswith(r"\A")}
 _MAY_BE_TAG = re.compile(
     r"`?(?:<\|end\|>(?:<\|start\|>\w{0,9}(?:<\|channel\|>[^<]{0,100})?)?(?:<[^<>]{0,12})?"
+    r"|<\|end\|>\s{0,4}(?:<\|begin\|>\w{0,9}(?:<[^<>]{0,12})?)?"
     r"|<\|channel\|>[^<]{0,100}(?:<[^<>]{0,12})?|<\|channel>\w{0,8}|<\|start\|>\w{0,9}|<details[^<>]{0,400}"
+    rf"|</?(?:{_NAMES})\s[^<>]{{0,200}}"
+    r"|<(?:\|(?:im_start|begin|start_header_id)\||start_of_turn|\|turn)>\w{0,9}(?:<[^<>]{0,16})?"
     r"|<[^\s<>]{0,90}|<<[^\s<>]{0,8}|\[/?[A-Z_]{0,16}|◁[^▷]{0,8})\Z|`\Z",
     re.IGNORECASE,
 )
@@ -237,8 +266,9 @@ class ReplyCleaner:
         begins_reply = not self._has_shown and tag.start() == 0
         if tag.lastgroup in _AT_BEGINNING:
             return not begins_reply
-        if sign.strip("</>") in ("answer", "response"):
-            return not self.withheld
+        if sign.strip("</>") in _ANSWERS:
+            is_around = begins_reply and sign[1] != "/" and not self._may_show(tag.group())
+            return not (self.withheld or is_around)
         return _is_in_backticks(tag) or (not begins_reply and self._may_show(tag.group()))
 
     def _measure_call_in_line(self, is_end: bool) -> int | None:

@@ -43,6 +43,29 @@ def filtered(text, cut, known="", *, is_cut=False, **options):
         ("It is 3.<end_of_turn>\nAnd", "It is 3."),
         ("[INST]It is[/INST] 3.</s>", "It is 3."),
         ("<|channel|>It is 3.", "It is 3."),
+        ("It is 3.<eos>", "It is 3."),
+        ("It is 3.<|eom_id|>assistant\n\nAnd", "It is 3."),
+        ("It is 3.<|end_of_turn|>User: And?", "It is 3."),
+        ("It is 3.<|start_header_id|>user<|end_header_id|>\n\nAnd?", "It is 3."),
+        ("It is 3.<turn|><|turn>user\nAnd?", "It is 3."),
+        # The model begins its turn itself.
+        ("<|im_start|>assistant\nIt is 3.<|im_end|>", "\nIt is 3."),
+        ("<start_of_turn>model\nIt is 3.<end_of_turn>", "\nIt is 3."),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\nIt is 3.<|eot_id|>", "\n\nIt is 3."),
+        ("<|begin|>assistant<|content|>It is 3.<|end|>", "It is 3."),
+        # The server has removed the thought in front of the answer's tag.
+        ("<answer>It is 3.</answer>", "It is 3."),
+        ("<final_answer>It is 3.</final_answer>", "It is 3."),
+        # Calls of other families.
+        ("<|tool_call_start|>[ask(q='a')]<|tool_call_end|>It is 3.", "It is 3."),
+        ("<|tool_calls_section_begin|><|tool_call_begin|>functions.ask:0<|tool_call_argument_begin|>{}", ""),
+        (
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ask\n{}<｜tool▁call▁end｜>It is 3.",
+            "It is 3.",
+        ),
+        ("<function_calls>\n<invoke name='ask'>\n</invoke>\n</function_calls>It is 3.", "It is 3."),
+        ("<minimax:tool_call>\n<invoke name='ask'>\n</invoke>\n</minimax:tool_call>It is 3.", "It is 3."),
+        ("<｜DSML｜function_calls>\n<｜DSML｜invoke name='ask'>\n</｜DSML｜function_calls>It is 3.", "It is 3."),
         ("SOURCE [1] Manual, Weight\n> It is 3.\n>\n> > It hums.", "> It is 3.\n>\n> > It hums."),
     ],
 )
@@ -58,6 +81,8 @@ WRITTEN = {
     "Kimi": ("◁think▷", "◁/think▷"),
     "Command A": ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
     "OpenThinker, Sky-T1": ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    "MiniCPM": ("<|thought_start|>\n", "<|thought_end|>"),
+    "Solar": ("<|think|>", "<|end|><|begin|>assistant<|content|>"),
     "Apertus": ("<|inner_prefix|>", "<|inner_suffix|>"),
     "MedGemma": ("<unused94>thought\n", "<unused95>"),
     "Gemma 4": ("<|channel>thought\n", "<channel|>"),
@@ -85,6 +110,25 @@ def test_no_thought_is_shown(family, cut):
     assert filtered(opening + SECRET, cut)[0] == ""
     reply = '{"name": "a", "arguments": {}}'
     assert remove_thoughts(f"{opening}{SECRET}{closing}{reply}") == reply
+
+
+@CUTS
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<think >", "</think >"),
+        ('<thinking signature="a b">', "</thinking>"),
+        ("<longcat_think>", "</longcat_think>"),
+        ("<mm:think>", "</mm:think>"),
+        ("<thought_process>", "</thought_process>"),
+        ("<thinking_process>", "</thinking_process>"),
+        ("<reasoning_content>", "</reasoning_content>"),
+        ("<internal_reasoning>", "</internal_reasoning>"),
+    ],
+)
+def test_a_name_of_a_thought_has_prefixes_and_attributes(opening, closing, cut):
+    shown, stream = filtered(f"{opening}{SECRET}{closing}\nIt is 3 [1].", cut)
+    assert (shown.strip(), stream.withheld) == ("It is 3 [1].", True)
 
 
 @CUTS
@@ -122,6 +166,7 @@ def test_a_usual_thought_is_held_back_until_its_end(cut):
         "The tags `<think>` and `</think>` are around a thought.",
         "It cost <s>4</s> 3 euros, <s>no</s> yes.",
         "The reply is <answer>3</answer>.",
+        "Send <cancel_reason>late</cancel_reason> or <thinkpad>T14</thinkpad>.",
         "An analysis is made.\nanalysis is made, and Here is my response: 3.",
         "<details>\n<summary>More</summary>\nText\n</details>",
     ],
