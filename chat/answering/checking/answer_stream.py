@@ -190,7 +190,7 @@ class AnswerStream:
         sure = text[: references.undecided]
         complete = len(sure) if is_end else _find_last_sentence_start(sure, references.found)
         if complete:
-            self._complete_sentence(text[:complete], references.found)
+            self._complete_sentence(text[:complete], references.found, is_continued=not is_end)
         if cycle := _find_loop_length(text):
             self._cut_looping_text(max(self._shown, self._open, len(self.written) - (MOST_CYCLES - 1) * cycle))
         if is_end or self.is_looping:
@@ -217,14 +217,14 @@ class AnswerStream:
         self._open += len(text) if block is None else text.rfind("\n", 0, block.start) + 1
         self._says_something = True
 
-    def _complete_sentence(self, part: str, references: Sequence[CitationReference]) -> None:
+    def _complete_sentence(self, part: str, references: Sequence[CitationReference], *, is_continued: bool) -> None:
         base = self._open
         self._open += len(part)
         inside = [each for each in references if each.end <= len(part)]
         groups = [MarkerGroup(each.start, each.end, each.numbers) for each in inside]
         cited: set[CitationReference] = set()
         blocks = [code for code in find_code_spans(part) if code.fence]
-        for sentence in find_cited_sentences(part, groups):
+        for sentence in find_cited_sentences(part, groups, is_continued=is_continued):
             bare = _remove_references(part, sentence.start, sentence.end, inside)
             if self._is_repeated_too_often(bare):
                 self._cut_looping_text(max(self._shown, base + sentence.start))

@@ -203,14 +203,21 @@ def group_markers(markers: Iterable[CitationMarker]) -> list[MarkerGroup]:
     return groups
 
 
-def find_cited_sentences(text: str, groups: Sequence[MarkerGroup]) -> list[CitedSentence]:
+def find_cited_sentences(
+    text: str, groups: Sequence[MarkerGroup], *, is_continued: bool = False
+) -> list[CitedSentence]:
     """Return an answer's sentences, list items and table rows in order, each with the source numbers it cites.
 
-    ``groups`` are the markers in the text. Headings, table heads and fenced code are left out.
+    ``groups`` are the markers in the text. Headings, table heads and fenced code are left out. ``is_continued``: more
+    text follows, so a line at the end can be a heading too.
     """
     blocks = [(code.start, code.end) for code in find_code_spans(text) if code.fence]
     prose = blank_out_spans(text, blocks)
-    for left_out in (_HEADING, _TABLE_HEAD, _TABLE_RULE):
+    last = len(text) if is_continued else len(prose.rstrip())
+    prose = _HEADING.sub(
+        lambda match: blank_out_text(match.group()) if _is_heading(match, last) else match.group(), prose
+    )
+    for left_out in (_TABLE_HEAD, _TABLE_RULE):
         prose = left_out.sub(lambda match: blank_out_text(match.group()), prose)
     prose = blank_out_spans(prose, [(group.start, group.end) for group in groups])
     paragraphs: list[list[CitedSentence]] = []
@@ -229,6 +236,12 @@ def find_cited_sentences(text: str, groups: Sequence[MarkerGroup]) -> list[Cited
                 cited = paragraphs[-1][max(0, bisect_right(paragraphs[-1], group.start, key=attrgetter("start")) - 1)]
                 cited.markers = tuple(dict.fromkeys((*cited.markers, *group.numbers)))
     return list(chain.from_iterable(paragraphs))
+
+
+def _is_heading(line: re.Match[str], last: int) -> bool:
+    """Return whether the line is a heading, and not a bold sentence or the end of the text at ``last``."""
+    is_sentence = bool(line[1]) and NUMBERS_IN_BRACKETS.sub("", line.group()).rstrip(" \t*_").endswith((".", "。"))
+    return not is_sentence and line.end() < last
 
 
 def _has_span_start_between(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
