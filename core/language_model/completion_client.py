@@ -18,7 +18,7 @@ from core.exceptions import ModelFailed, RagsiteError
 from core.http_client import build_async_client
 from core.language_model.chat_endpoint import ChatEndpoint
 from core.language_model.completion_stream import LENGTH, CompletionDelta, read_deltas
-from core.model_server import describe_refusal, hide_key, hide_texts_of_request
+from core.model_server import RETRIED_STATUSES, describe_refusal, hide_key, hide_texts_of_request
 from core.tracing import span
 
 logger = logging.getLogger(__name__)
@@ -34,6 +34,10 @@ SYSTEM = "system role"
 _NAMES_SYSTEM = re.compile(r"system[\s_'\"-]*(?:role|message|prompt|instruction)|roles? must alternate", re.IGNORECASE)
 _NAMED = ("max_completion_tokens", "stream_options", "max_tokens", "temperature", "response_format")
 _NAMES_FORMAT = re.compile(r"response_format|json_schema|structured output|guided", re.IGNORECASE)
+# Some models give only streams, others only whole replies (OpenAI: to organisations that are not verified).
+STREAMED, WHOLE = "stream=true", "stream=false"
+# An error message that repeats the request's `"stream": true` does not name it.
+_NAMES_STREAM = re.compile(r"\bstream(?:ed|ing)?\b(?![\"']?\s{0,2}[:=]\s{0,2}(?:true|false))", re.IGNORECASE)
 _SUSPECTS = ("tools", "stream_options", "response_format", "temperature", SYSTEM)
 
 
@@ -91,12 +95,14 @@ class ModelRequestRefused(Exception):
         for name in _NAMED:
             if name in sent and name in self._said:
                 return name
+        if _NAMES_STREAM.search(self._said):
+            return STREAMED if body["stream"] else WHOLE
         return next((name for name in _SUSPECTS if name in sent), "")
 
 
 def _list_parts(body: CompletionRequestBody) -> set[str]:
     has_system = any(message["role"] == "system" for message in body["messages"])
-    return {*body, SYSTEM} if has_system else {*body}
+    return {*body, STREAMED if body["stream"] else WHOLE, *([SYSTEM] if has_system else [])}
 
 
 def _read_retry_after(value: str) -> float | None:
@@ -108,7 +114,6 @@ def _read_retry_after(value: str) -> float | None:
         return None if at is None else max(0.0, at - time.time())
 
 
-RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
@@ -218,7 +223,7 @@ class CompletionClient:
                 return
             except ModelRequestRefused as error:
                 first_refusal = first_refusal or error
-                if blamed := error.find_refused_part(body):
+                if (blamed := error.find_refused_part(body)) and blamed not in refused:
                     refused |= {blamed}
                     continue
                 if error.status not in RETRIED_STATUSES or attempt >= self.attempts:
@@ -288,7 +293,7 @@ class CompletionClient:
         body: CompletionRequestBody = {
             "model": self.endpoint.model,
             "messages": _merge_system_messages(request.messages) if SYSTEM in refused else list(request.messages),
-            "stream": request.is_streamed,
+            "stream": WHOLE in refused or (request.is_streamed and STREAMED not in refused),
         }
         if "temperature" not in refused:
             body["temperature"] = 0
@@ -296,7 +301,7 @@ class CompletionClient:
             body["max_tokens"] = request.answer_tokens
         elif "max_completion_tokens" not in refused:
             body["max_completion_tokens"] = request.answer_tokens
-        if request.is_streamed and "stream_options" not in refused:
+        if body["stream"] and "stream_options" not in refused:
             body["stream_options"] = {"include_usage": True}
         if request.tools and "tools" not in refused:
             body["tools"] = list(request.tools)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,12 @@ _SYNONYMS = {
     LENGTH: "length max_tokens max_output_tokens max_length model_length context_length context_length_exceeded "
     "model_context_window_exceeded error_limit",
     FILTERED: "content_filter content_filtered safety recitation blocklist prohibited_content spii refusal error_toxic "
-    "guardrail_intervened image_safety",
+    "guardrail_intervened image_safety sensitive",
 }
+# Some servers write these words in each chunk before the last one.
+_NO_REASONS = frozenset({"null", "none"})
+_TEXT_PARTS = frozenset({"text", "output_text"})
+_EVENT_LINE = re.compile(rb"(?:data|event|id|retry|error)?:")
 _ENDINGS = {name: ending for ending, names in _SYNONYMS.items() for name in names.split()}
 
 
@@ -56,27 +61,40 @@ async def read_deltas(response: httpx2.Response, *, is_streamed: bool = True) ->
     Raises: ModelFailed if the response is not a completion, reports an error, or breaks off.
     """
     lines = _split_lines(response)
-    is_document = response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-    if is_document or not is_streamed:
-        yield _read_delta(_parse(b"\n".join([line async for line in lines])), "message")
+    begin = b""
+    while not begin.strip() and (line := await anext(lines, None)) is not None:
+        begin = line
+    # Gateways stream what was not asked for, or send a whole document in its place, with any content type.
+    if begin.lstrip().startswith(b"{") or (not is_streamed and not _EVENT_LINE.match(begin)):
+        yield _read_delta(_parse(b"\n".join([begin, *[line async for line in lines]])), is_whole=True)
         return
-    has_ended = is_error = False
-    async for line in lines:
+    has_ended = is_error = has_text = False
+    async for line in _chain(begin, lines):
         if not line:
             is_error = False
         elif line.startswith(b"event:"):
             is_error = line[len(b"event:") :].strip() == b"error"
-        payload = line[len(b"data:") :].strip() if line.startswith(b"data:") else b""
+        elif line.startswith(b"error:"):
+            raise _build_server_failure(line[len(b"error:") :].strip().decode("utf-8", "replace"))
+        # Servers that fail in mid-stream write the error as a plain line of JSON.
+        payload = line.removeprefix(b"data:").strip() if line.startswith((b"data:", b"{")) else b""
         if payload == b"[DONE]":
             return
         if is_error and payload:
             raise _build_server_failure(payload.decode("utf-8", "replace"))
         if payload:
-            delta = _read_delta(_parse(payload), "delta")
+            delta = _read_delta(_parse(payload), has_text=has_text)
+            has_text = has_text or bool(delta.text)
             has_ended = has_ended or bool(delta.finish_reason)
             yield delta
     if not has_ended:
         raise ModelFailed("The model's answer broke off.")
+
+
+async def _chain(first: bytes, lines: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for line in lines:
+        yield line
 
 
 async def _split_lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
@@ -110,19 +128,24 @@ def _build_server_failure(message: object) -> ModelFailed:
     return ModelFailed(f"The model server broke off: {str(message)[:200]}")
 
 
-def _read_delta(chunk: dict[str, Any], part: str) -> CompletionDelta:
+def _read_delta(chunk: dict[str, Any], *, is_whole: bool = False, has_text: bool = False) -> CompletionDelta:
+    """Return a chunk of a stream, or with ``is_whole`` a completion, as a delta. Raises: ModelFailed.
+
+    A chunk with a whole message in place of a delta repeats the text before it, if ``has_text``.
+    """
     is_error = "error" in (chunk.get("object"), chunk.get("type"))
     said_instead = chunk.get("message") or chunk.get("detail")
     if chunk.get("error") or is_error or ("choices" not in chunk and isinstance(said_instead, str)):
         raise _build_server_failure(chunk.get("error") or said_instead or "an error without a message")
     try:
         choices = chunk.get("choices") or []
-        if part == "message" and not choices:
+        if is_whole and not choices:
             raise TypeError("choices")
         choice = (choices[0] if choices else None) or {}
         counted = chunk.get("usage") or {}
-        said = choice.get(part) or {}
+        said = choice.get("delta") or (None if has_text else choice.get("message")) or {}
         reason = str(choice.get("finish_reason") or "")
+        reason = "" if reason.lower() in _NO_REASONS else reason
         ending = _ENDINGS.get(reason.lower(), "")
         if reason and not ending:
             raise _build_server_failure(f'it ended the answer with "{reason}"')
@@ -130,7 +153,8 @@ def _read_delta(chunk: dict[str, Any], part: str) -> CompletionDelta:
             text=_read_text(said.get("content")),
             calls=read_function_call_pieces(said.get("tool_calls")),
             finish_reason=ending,
-            prompt_tokens=_read_count(counted.get("prompt_tokens")),
+            # A server that counts nothing sends zeros.
+            prompt_tokens=_read_count(counted.get("prompt_tokens")) or None,
             completion_tokens=_read_count(counted.get("completion_tokens")),
         )
     except (AttributeError, KeyError, TypeError) as error:
@@ -139,7 +163,7 @@ def _read_delta(chunk: dict[str, Any], part: str) -> CompletionDelta:
 
 def _read_text(content: Any) -> str:
     if isinstance(content, list):
-        return "".join(str(part["text"]) for part in content if part.get("type") == "text")
+        return "".join(part.get("text") or "" for part in content if part.get("type", "text") in _TEXT_PARTS)
     if content is not None and not isinstance(content, str):
         raise TypeError("content")
     return remove_unstorable_characters(content or "")

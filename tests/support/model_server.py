@@ -19,7 +19,8 @@ class ModelServer:
     ``whole``, as one JSON document. A request with one of the ``unknown_parameters`` gets a 400 that names it unless
     ``tight_lipped``. ``usage`` is counted where it is asked for. The answer to a request that offers functions is the
     first of ``rounds``: pieces of calls, one an event, behind the ``preamble``. ``raw`` is sent in place of a stream.
-    ``refuses`` returns the reason for refusing a request (HTTP 400), or none.
+    ``refuses`` returns the reason for refusing a request (HTTP 400), or none. With ``always_streams``, what was asked
+    for does not matter.
     """
 
     pieces: Sequence[str] = ("The pump weighs ", "3450 grams [", "1].")
@@ -39,6 +40,8 @@ class ModelServer:
     rounds: list[Sequence[dict[str, Any]]] = field(default_factory=list)
     preamble: str = ""
     raw: bytes = b""
+    always_streams: bool = False
+    content_type: str = "text/event-stream"
     refuses: Callable[[dict[str, Any]], str] = lambda _request: ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -73,11 +76,11 @@ def model_server():
             if said := state.refuses(body):
                 self._refuse(400, said)
                 return
-            if state.whole or body.get("stream") is False:
+            if state.whole or (body.get("stream") is False and not state.always_streams):
                 self._answer_whole()
                 return
             self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Content-Type", state.content_type)
             if state.promised_bytes:
                 # Ending before them is a broken line, where without a length it would be an early end.
                 self.send_header("Content-Length", str(state.promised_bytes))

@@ -252,6 +252,13 @@ async def test_tokens_that_nobody_counts_are_reckoned(server, sources):
     assert 150 < partial.usage.prompt_tokens < 400
 
 
+async def test_a_server_that_counts_nothing_sends_zeros(server, sources):
+    server.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    _, partial = await drafted(server, sources, (2.5, 10.0))
+    assert (partial.usage.estimated, partial.usage.completion_tokens) == (True, 9)
+    assert partial.usage.cost > 0
+
+
 async def test_sources_that_do_not_fit_are_named_and_the_context_holds(server):
     long = [source("The pump hums. " * 100), source("The valve clicks. " * 100, marker=2)]
     _, partial = await drafted(server, long, answer_tokens=100, context_tokens=700)
@@ -306,6 +313,9 @@ ERROR = {"message": "out of memory", "code": 500}
         said(HALF) + b'data: {"type": "error", "message": "out of memory"}\n\n' + DONE,
         said(HALF) + b'data: {"detail": "out of memory"}\n\n' + DONE,
         said(HALF) + b"event: error\ndata: out of memory\n\n" + DONE,
+        said(HALF + ".") + b'error: {"code": 500, "message": "out of memory"}\n\n' + DONE,
+        said(HALF + ".") + b'{"error": {"message": "out of memory"}}\n' + DONE,
+        said(HALF) + said("", "sensitive") + DONE,
         said(HALF),
         # It calls a function that it was not offered.
         said(HALF) + said("", "tool_calls") + DONE,
@@ -330,6 +340,19 @@ async def test_what_the_server_broke_off_is_no_answer(server, sources, raw):
         lambda raw: raw.replace(b"data: ", b"data:"),
         lambda raw: raw.replace(b"\n\n", b"\n\n\n"),
         lambda raw: b"event: message\nid: 1\nretry: 5\n" + raw,
+        # A server writes its missing reason as a word, or content as a part without a type, or nothing in it.
+        lambda raw: raw.replace(b'"finish_reason": null', b'"finish_reason": "null"'),
+        lambda raw: raw.replace(b'"finish_reason": null', b'"finish_reason": "None"'),
+        lambda raw: raw.replace(
+            b'"The pump weighs "', b'[{"text": "The pump weighs "}, {"type": "text", "text": null}]'
+        ),
+        # The last chunk, or the only one, has the whole message.
+        lambda raw: raw[: -len(DONE)] + event({"index": 0, "message": {"content": WHOLE}}) + DONE,
+        lambda _: event({"index": 0, "message": {"content": WHOLE}, "finish_reason": "stop"}) + DONE,
+        # The server does not stream, and says nothing of it in the headers.
+        lambda _: json.dumps(
+            {"choices": [{"message": {"content": WHOLE}, "finish_reason": "stop"}]}, indent=1
+        ).encode(),
     ],
 )
 async def test_the_stream_is_read_as_servers_send_it(server, sources, change):
@@ -383,6 +406,32 @@ async def test_a_model_without_a_system_role_gets_the_rules_from_the_user(server
     assert "without system role" in said
     assert "System role not supported" in said
     assert "stream_options" not in said
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+async def test_a_model_that_gives_only_streams_or_only_whole_replies_is_asked_for_these(server, sources, is_given):
+    why = "This model only supports stream mode." if is_given else "Verify your organization to stream this model."
+    server.refuses = lambda request: "" if request["stream"] is is_given else why
+    model = ChatModel(server.url, SECRET, "tiny", 5)
+    for _ in range(2):
+        assert (await drafted(server, sources))[0] == WHOLE
+        assert await asyncio.to_thread(model.complete, [{"role": "user", "content": "?"}]) == WHOLE
+    assert len(server.requests) == 5
+    assert all("stream_options" not in request for request in server.requests if not request["stream"])
+
+
+async def test_a_model_that_refuses_streams_and_whole_replies_fails(server, sources):
+    server.refuses = lambda _request: "Streaming is not supported."
+    with pytest.raises(ModelFailed, match="Streaming is not supported"):
+        await drafted(server, sources)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", ""])
+async def test_a_stream_is_read_whatever_its_header_says(server, content_type):
+    server.pieces = ["the price ", "of the pump"]
+    server.content_type, server.always_streams = content_type, True
+    model = ChatModel(server.url, "", "tiny", 5)
+    assert await asyncio.to_thread(model.complete, [{"role": "user", "content": "?"}]) == "the price of the pump"
 
 
 async def test_every_call_to_a_model_learns_from_the_others(server, sources):
