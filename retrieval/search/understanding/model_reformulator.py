@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from core.breaker import Breaker, BreakerOpen
 from core.exceptions import ModelFailed
 from core.language_model.chat_model import ChatModel
+from retrieval.exceptions import InvalidQuery
 from retrieval.metrics import REFORMULATION_FAILURES
 from retrieval.search.understanding.spelling import tokenize_question
+from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.word_lists import fill_in
 from retrieval.types import Reformulation, Turn
 
@@ -26,7 +28,10 @@ LONG_QUESTION_WORDS = 25
 LONGEST_ANSWER_CHARACTERS = 600
 FAILURES_IN_A_ROW, PAUSE_SECONDS = 3, 60.0
 
-_LABEL = re.compile(fill_in(r"<query_label>:\s*", "questions"), re.IGNORECASE)
+_LABEL = re.compile(fill_in(r"\**<query_label>\**:\**\s*", "questions"), re.IGNORECASE)
+# Models also write a query as an item of a list, in a block of code, between tags or as JSON.
+_ITEM = re.compile(r"(?:[-*•>#]|\d{1,2}[.)]) +")
+_TAGGED = re.compile(r"<(\w{1,30})>([^<>]*)</\1>")
 _OPENING, _CLOSING = "\"'`*“„«‘‚「『‹", "\"'`*”“»’‘」』›"
 
 _SYSTEM = """\
@@ -54,6 +59,7 @@ class ModelReformulator:
             with self._breaker.guard_call(ModelFailed):
                 answer = self._model.complete(_build_messages(question, history))
             query = _read_query(answer, question)
+            query = _remove_added_operators(query, "\n".join([question, *(turn.question for turn in history)]))
             if "://" in query and "://" not in question:
                 raise ModelFailed("The model wrote an address that nobody asked for.")
         except (BreakerOpen, ModelFailed) as error:
@@ -80,9 +86,13 @@ def _build_messages(question: str, history: Sequence[Turn]) -> list[dict[str, st
 def _read_query(answer: str, question: str) -> str:
     """Return the search query in the model's ``answer``. Raises: ModelFailed if it is unusable."""
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("```") and not _LABEL.fullmatch(line)]
     if len(lines) != 1:
         raise ModelFailed(f"The model wrote {len(lines)} lines where one was asked for.")
-    query = _remove_label_and_quotes(" ".join(lines[0].split()), question)
+    query = " ".join(_unwrap(lines[0]).split())
+    if (item := _ITEM.match(query)) and item.group() not in question:
+        query = query.removeprefix(item.group())
+    query = _remove_label_and_quotes(query, question)
     if len(query) > LONGEST_QUERY_CHARACTERS:
         raise ModelFailed(f"The model wrote {len(query)} characters where {LONGEST_QUERY_CHARACTERS} are allowed.")
     if not re.search(r"\w", query) or any(ord(character) < 32 for character in query):
@@ -91,6 +101,38 @@ def _read_query(answer: str, question: str) -> str:
     if any(text.casefold() not in query.casefold() for text in kept):
         raise ModelFailed("The model left out a word that has to be kept.")
     return query
+
+
+def _unwrap(line: str) -> str:
+    """Return the text within tags, or the only text of a JSON object."""
+    if tagged := _TAGGED.fullmatch(line):
+        return tagged[2]
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    values = [*read.values()] if isinstance(read, dict) else []
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else line
+
+
+def _remove_added_operators(query: str, asked: str) -> str:
+    """Return the query without quotation marks and exclusions that are not in the text ``asked``, the user's questions.
+
+    Each of them would leave out passages. Raises: ModelFailed if nothing else is in the query.
+    """
+    try:
+        parsed = parse_question(query)
+    except InvalidQuery:
+        raise ModelFailed("The model wrote nothing that can be searched for.") from None
+    asked = asked.casefold()
+    phrases = [each for each in parsed.phrases if any(mark + each.casefold() in asked for mark in '"“„”«')]
+    excluded = [each for each in parsed.excluded if re.search(rf'-["“„”«]?{re.escape(each.casefold())}', asked)]
+    if len(phrases) == len(parsed.phrases) and len(excluded) == len(parsed.excluded):
+        return query
+    query = parsed.text
+    for phrase in phrases:
+        query = query.replace(phrase, f'"{phrase}"', 1)
+    return " ".join([query, *(f'-"{each}"' if " " in each else f"-{each}" for each in excluded)])
 
 
 def _remove_label_and_quotes(query: str, question: str) -> str:

@@ -84,7 +84,46 @@ def test_marks_around_a_query_are_no_part_of_it(server, around):
     server.content = '"wet rotor"'
     assert model(server).reformulate('and the "wet rotor"', HISTORY).query == '"wet rotor"'
     server.content = '"wet rotor" and "dry rotor"'
-    assert model(server).reformulate(FOLLOW_UP, HISTORY).query == '"wet rotor" and "dry rotor"'
+    both = 'and the "wet rotor", the "dry rotor"'
+    assert model(server).reformulate(both, HISTORY).query == '"wet rotor" and "dry rotor"'
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "```\n{}\n```",
+        "Search query:\n{}",
+        "**Search query:** {}",
+        "Here is the rewritten query: {}",
+        "Standalone question: {}",
+        "- {}",
+        "1. {}",
+        "<query>{}</query>",
+        '{{"query": "{}"}}',
+    ],
+)
+def test_the_form_of_a_query_is_no_part_of_it(server, around):
+    server.content = around.format("price of the MX-9920-W pump")
+    done = model(server).reformulate(FOLLOW_UP, HISTORY)
+    assert (done.query, done.notice) == ("price of the MX-9920-W pump", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "written", "query"),
+    [
+        ("and its price?", 'price of the "wet rotor"', "price of the wet rotor"),
+        ("and its price?", '"wet rotor" and "dry rotor"', "wet rotor and dry rotor"),
+        ("and its price?", "price of the pump -warranty", "price of the pump"),
+        ("and its price?", 'price of the pump -"wet rotor"', "price of the pump"),
+        ('and the "wet rotor"', 'price of the "wet rotor" "pump"', 'price of the "wet rotor" pump'),
+        ("and its price -warranty", 'price of the "pump" -warranty', "price of the pump -warranty"),
+        ("and its price", 'price of the "hot valve"', 'price of the "hot valve"'),
+    ],
+)
+def test_marks_that_nobody_asked_for_leave_no_passage_out(server, asked, written, query):
+    server.content = written
+    history = [*HISTORY, Turn('weight of the "hot valve"', "It weighs 3 kg.")]
+    assert model(server).reformulate(asked, history).query == query
 
 
 @pytest.mark.parametrize("kept", ['"wet rotor"', "-valve", "MX-9902-W", "load_index"])
