@@ -71,7 +71,7 @@ _BEGIN = (
 _ANSWERS = ("answer", "response", "final", "final_answer")
 _SIGN = (
     r"<\|start\|>(?:assistant|user|system)?|<\|\w{1,30}\|>|<｜[^<>｜]{1,40}｜>|\[/?INST\]"
-    r"|\[(?:TOOL_CALLS|AVAILABLE_TOOLS)\]|<</?SYS>>|<s>|<pad>"
+    r"|\[(?:TOOL_CALLS|AVAILABLE_TOOLS|cite_start)\]|<</?SYS>>|<s>|<pad>"
     rf"|</?(?:{'|'.join(_ANSWERS)})>|{_CALL_CLOSING}"
 )
 _OPENINGS = [opening for _, opening, _, _ in THOUGHTS] + [_CALL_OPENING]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import takewhile
@@ -10,40 +11,52 @@ from itertools import takewhile
 from chat.answering.checking.citations import find_code_spans
 from retrieval.text.word_lists import fill_in, read_words
 
-_NUMBER = fill_in(r"(?:<source>\s*)?\^?\d{1,3}", "answers")
-_NUMBERS = rf"\s*+{_NUMBER}(?:\s*+[,;]\s*+{_NUMBER})*\s*+"
+_NUMBER = fill_in(r"(?:<source>[\s:#._-]{0,3})?\^?\d{1,3}\^?", "answers")
+_RANGE = r"\s*+[-–—~]\s*+"
+_AND = fill_in(r"(?:<source_joining>)\b", "answers")
+_NUMBERS = rf"\s*+{_NUMBER}(?:(?:\s*+(?:[,;&、，；]|{_AND})\s*+|{_RANGE}){_NUMBER})*\s*+"
 # AMBIGUOUS brackets may be exponents or remarks, so they count only if the source supports the sentence.
 BRACKETS = (
-    rf"\[{_NUMBERS}\]",  # [1] [1, 2] [source 1] [^1]
+    rf"\[\[{_NUMBERS}\]\](?:\([^()\s]{{0,200}}\))?",  # [[1]](#source-1)
+    rf"\[{_NUMBERS}\]\((?:#[^()\s]{{0,80}}|[\w-]{{1,40}})\)",  # [1](#source-1)
+    rf"\[{_NUMBERS}\]",  # [1] [1, 2] [1-3] [source 1] [cite: 1] [^1]
     rf"【{_NUMBERS}(?:†[^】\n]{{0,80}})?】",  # 【1】 【1†source】
     rf"［{_NUMBERS}］",  # ［1］
+    rf"〔{_NUMBERS}〕",  # 〔1〕
 )
 AMBIGUOUS = (
     rf"<sup>\s*+\[?{_NUMBERS}\]?\s*+</sup>",  # <sup>1</sup>
     rf"\({_NUMBERS}\)",  # (1) at the end of a sentence
+    r"[¹²³⁴-⁹]++",  # ¹
 )
 _SURE = rf"(?:{'|'.join(BRACKETS)})"
-_SEQUENCE = rf"(?:(?-i:\bSOURCES?)[ \t]++)?{_SURE}(?:[ \t]*+[,;]?[ \t]*+{_SURE})*"
-_UNSURE = rf"(?:{AMBIGUOUS[0]})(?:,?(?:{AMBIGUOUS[0]}))*|{AMBIGUOUS[1]}"
+_SEQUENCE = rf"(?:(?-i:\bSOURCES?)[ \t]++)?{_SURE}(?:[ \t]*+(?:[,;]|{_RANGE}|,?[ \t]*+{_AND})?[ \t]*+{_SURE})*"
+_UNSURE = rf"(?:{AMBIGUOUS[0]})(?:,?(?:{AMBIGUOUS[0]}))*|{AMBIGUOUS[1]}|{AMBIGUOUS[2]}"
 _GROUP = re.compile(
     rf"(?<![ \t])(?P<blanks>[ \t]*+)(?:(?P<sure>\([ \t]*+{_SEQUENCE}[ \t]*+\)|{_SEQUENCE})|(?P<unsure>{_UNSURE}))",
     re.IGNORECASE,
 )
 _PARTIAL = re.compile(
-    r"(?:[\[【［][\s\w^,;†:.-]{0,100}|\([\s\w,;^]{0,40}"
+    r"(?:[\[【［〔][\s\w^,;&、，；~–—#†:.-]{0,100}|\([\s\w,;:&、，；~–—#._^-]{0,40}"
+    r"|\[\[?[\s\w^,;:.-]{1,40}\]{1,2}\([^()\s]{0,200}"
     r"|<(?:s(?:u(?:p(?:>[\s\d,;\[\]]{0,40}(?:<(?:/(?:s(?:u(?:p)?)?)?)?)?)?)?)?)?"
     r"|\bS(?:O(?:U(?:R(?:C(?:ES?)?)?)?)?)?[ \t]*)\Z"
 )
-_BRACKET = re.compile(rf"{_SURE}|{AMBIGUOUS[0]}|{AMBIGUOUS[1]}", re.IGNORECASE)
+_BRACKET = re.compile(rf"{_SURE}|{'|'.join(AMBIGUOUS)}", re.IGNORECASE)
+_BETWEEN_BRACKETS = re.compile(rf"[\]】］〕]{_RANGE}[\[【［〔]")
+_JOINED = re.compile(rf"\][ \t,]++{_AND}", re.IGNORECASE)
+_WORD_BEHIND = re.compile(r"[ \t]*+([^\W\d_]+)")
+_FIRST_TO_LAST = re.compile(rf"(\d{{1,3}}){_RANGE}\D{{0,20}}(\d{{1,3}})|(\d{{1,3}})|([¹²³⁴-⁹])")
 _NOT_A_NEWLINE = re.compile(r"[^\n]")
-_NOTE = re.compile(r"†[^】\n]*")
+_NOTE = re.compile(r"†[^】\n]*|\]\([^()\s]*\)")
 _SIGNS = " \t>*+•0123456789.)#|_-"
 _ENDS_SENTENCE = ".!?…。！？"
-_FOLLOWS = f"{_ENDS_SENTENCE},;:)]}}>»”’\"'|*_、，；：」"
+_FOLLOWS = f"{_ENDS_SENTENCE},;:()]}}>»”’\"'|*_—、，；：」"
 _COMPARES = "=<>≤≥≈~±×+-–/"
 # Numbers in brackets after these words are values, not citations: "is [2, 6]".
 _BEFORE_VALUES = read_words("answers", "before_values")
 _CLAUSES = read_words("answers", "clauses")
+_ALTERNATIVES = read_words("answers", "alternatives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +98,33 @@ def find_references(
         start, end = match.end("blanks"), match.end()
         if start >= undecided:
             break
-        if not is_end and not re.search(r"\S\W|\n", prose[end:]):
+        if not is_end and (end > undecided or not re.search(r"\S\W|\n", prose[end:])):
             undecided = min(undecided, match.start())
             break
-        brackets = [
-            [int(number) for number in re.findall(r"\d+", _NOTE.sub("", bracket))]
-            for bracket in _BRACKET.findall(prose, start, end)
-        ]
+        written = _BETWEEN_BRACKETS.sub("-", prose[start:end])
+        brackets = [_read_numbers(_NOTE.sub("", bracket)) for bracket in _BRACKET.findall(written)]
         if not set(brackets[0]) <= set(known) or not _can_be_citation(prose, match, brackets):
             continue
         copied = _find_word_before(prose, match.start()) + prose[start:end]
         if is_in_sources(copied if len(copied) > end - start else prose[start : end + 12]):
             continue
         numbers = dict.fromkeys(number for bracket in brackets for number in bracket if number in known)
-        found.append(CitationReference(start, end, tuple(numbers), start - match.start(), bool(match["unsure"])))
+        found.append(CitationReference(start, end, tuple(numbers), start - match.start(), _needs_support(prose, match)))
     return References(tuple(found), undecided)
+
+
+def _needs_support(prose: str, match: re.Match[str]) -> bool:
+    if match["unsure"] or _JOINED.search(match["sure"]):
+        return True
+    following = _WORD_BEHIND.match(prose, match.end())
+    return following is not None and following[1].islower() and following[1] not in _CLAUSES
+
+
+def _read_numbers(bracket: str) -> list[int]:
+    numbers: list[int] = []
+    for first, last, single, raised in _FIRST_TO_LAST.findall(bracket):
+        numbers += range(int(first), int(last) + 1) if first else [int(single or unicodedata.digit(raised))]
+    return numbers
 
 
 def _find_word_before(text: str, at: int) -> str:
@@ -130,7 +155,9 @@ def _can_be_citation(prose: str, match: re.Match[str], brackets: list[list[int]]
     is_after_sentence = begins_line or before.rstrip(" \t*_\"'”’)")[-1:] in tuple(_ENDS_SENTENCE)
     if match["unsure"]:
         # A number directly behind a digit or a short word is an exponent, unless it is 1.
-        is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(last_word) <= 2)
+        unit = re.split(r"[/·*]", last_word)[-1]
+        is_exponent = is_glued and brackets[0] != [1] and (before[-1].isdigit() or len(unit) <= 2)
+        is_exponent = is_exponent or before.endswith(("⁻", "⁺"))
         ends = not next_sign or next_sign in _ENDS_SENTENCE
         return ends and not begins_line and not is_exponent and last_word not in _BEFORE_VALUES
     if not next_sign or next_sign in _FOLLOWS:
@@ -140,11 +167,13 @@ def _can_be_citation(prose: str, match: re.Match[str], brackets: list[list[int]]
         return not is_value
     if is_after_sentence:
         return not next_sign.islower() and (is_single or not next_sign.isdigit())
-    following = re.match(r"[^\W\d_]+", rest)
-    is_clause = following is not None and following.group().lower() in _CLAUSES
+    following = _WORD_BEHIND.match(rest)
     return (
-        is_clause
+        following is not None
+        and len(following[1]) > 1
+        and not is_glued
         and is_single
+        and following[1].lower() not in _ALTERNATIVES
         and last_word not in _BEFORE_VALUES
-        and not _BRACKET.match(rest[following.end() :].lstrip() if following else "")
+        and not _BRACKET.match(rest[following.end() :].lstrip())
     )

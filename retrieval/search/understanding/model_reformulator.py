@@ -32,6 +32,7 @@ _LABEL = re.compile(fill_in(r"\**<query_label>\**:\**\s*", "questions"), re.IGNO
 # Models also write a query as an item of a list, in a block of code, between tags or as JSON.
 _ITEM = re.compile(r"(?:[-*•>#]|\d{1,2}[.)]) +")
 _TAGGED = re.compile(r"<(\w{1,30})>([^<>]*)</\1>")
+_MARKS = ('"', "“", "„", "”", "«")
 _OPENING, _CLOSING = "\"'`*“„«‘‚「『‹", "\"'`*”“»’‘」』›"
 
 _SYSTEM = """\
@@ -125,8 +126,8 @@ def _remove_added_operators(query: str, asked: str) -> str:
     except InvalidQuery:
         raise ModelFailed("The model wrote nothing that can be searched for.") from None
     asked = asked.casefold()
-    phrases = [each for each in parsed.phrases if any(mark + each.casefold() in asked for mark in '"“„”«')]
-    excluded = [each for each in parsed.excluded if re.search(rf'-["“„”«]?{re.escape(each.casefold())}', asked)]
+    phrases = [each for each in parsed.phrases if any(f"{mark}{each.casefold()}" in asked for mark in _MARKS)]
+    excluded = [each for each in parsed.excluded if any(f"-{mark}{each.casefold()}" in asked for mark in ("", *_MARKS))]
     if len(phrases) == len(parsed.phrases) and len(excluded) == len(parsed.excluded):
         return query
     query = parsed.text

@@ -48,6 +48,7 @@ def filtered(text, cut, known="", *, is_cut=False, **options):
         ("It is 3.<|end_of_turn|>User: And?", "It is 3."),
         ("It is 3.<|start_header_id|>user<|end_header_id|>\n\nAnd?", "It is 3."),
         ("It is 3.<turn|><|turn>user\nAnd?", "It is 3."),
+        ("[cite_start]It is 3 [cite: 1].", "It is 3 [cite: 1]."),
         # The model begins its turn itself.
         ("<|im_start|>assistant\nIt is 3.<|im_end|>", "\nIt is 3."),
         ("<start_of_turn>model\nIt is 3.<end_of_turn>", "\nIt is 3."),

@@ -101,3 +101,14 @@ def test_a_bold_line_above_a_text_is_a_heading(cut):
     assert streamed(output, "**Weight of the pump [1]**\n\nIt weighs 3450 grams.", cut) == (
         "**Weight of the pump**\n\nIt weighs 3450 grams. [1]"
     )
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["[1-2]", "[1]–[2]", "[1 and 2]", "[1] and [2]", "[cite: 1, 2]", "[citation:1][citation:2]", "(Sources: 1, 2)"]
+    + ["[doc1, doc2]", "[Sources 1 and 2]", "¹²", "[^1^][^2^]", "[1](#a)[2](#b)", "[[1]](#a), [[2]](#b)"],
+)
+@pytest.mark.parametrize("cut", [1, 3, 1000])
+def test_each_form_of_a_citation_becomes_markers(written, cut):
+    _, output = prompted("The pump weighs 3450 grams.", "Each pump weighs 3450 grams.")
+    assert streamed(output, f"The pump weighs 3450 grams {written}.", cut) == "The pump weighs 3450 grams [1][2]."
