@@ -149,9 +149,12 @@ class OpenAICompatibleEmbedder(TextEmbedder):
             raise (TooManyTexts(str(failure)) if error.status in TOO_MANY_STATUSES else failure) from None
         try:
             rows = json.loads(content)["data"]
-            by_index = {row["index"]: row["embedding"] for row in rows}
+            indexes = [row.get("index") for row in rows]
+            # Some servers send no index, or the same one in each row; their rows are in the order of the texts.
+            places = range(len(rows)) if len(set(indexes)) == 1 else indexes
+            by_index = {place: row["embedding"] for place, row in zip(places, rows, strict=True)}
             vectors = np.array([by_index[index] for index in range(len(inputs))], np.float64)
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             raise self._build_error("the answer does not hold a list of numbers for each text") from None
         if len(rows) != len(inputs):
             raise self._build_error(f"{len(inputs)} texts were sent and {len(rows)} vectors came back")

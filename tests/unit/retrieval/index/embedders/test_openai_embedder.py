@@ -106,6 +106,14 @@ def test_documents_are_sent_in_batches_and_keep_their_order(server, monkeypatch)
     assert [body["input"] for _, _, body in server.requests] == [texts[:2], texts[2:4], texts[4:]]
 
 
+@pytest.mark.parametrize("index", [None, 0])
+def test_rows_without_an_index_of_their_own_are_in_the_order_of_the_texts(server, index):
+    texts = ["x" * length for length in (5, 1, 9)]
+    own = {} if index is None else {"index": index}
+    server.answers = [lambda body: (200, {}, {"data": [{"embedding": row["embedding"], **own} for row in rows(body)]})]
+    np.testing.assert_allclose(embedder_of(server.base_url).embed_documents(texts), expected(texts), atol=1e-7)
+
+
 def takes_at_most(number, status):
     return lambda body: embeddings(body) if len(body["input"]) <= number else (status, {}, {"error": "batch size"})
 
