@@ -29,6 +29,10 @@ _NO_TOOLS = "This site answers from its documents and calls no tools: leave this
 _TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 
 
+# The last two are those of OpenAI's newer protocol for responses.
+_TEXT_PARTS = ("text", "input_text", "output_text")
+
+
 _TEXT_ONLY = "This site answers in text only: leave this out."
 
 
@@ -64,6 +68,11 @@ _IGNORED = frozenset(
         *("random_seed", "reasoning", "repeat_last_n", "repeat_penalty", "repetition_penalty", "safe_prompt"),
         *("skip_special_tokens", "stop_token_ids", "think", "thinking", "top_a", "top_k", "typical_p"),
         *("xtc_probability", "xtc_threshold"),
+        *("add_special_tokens", "bad_words", "cache_salt", "caching", "chat_id", "do_sample", "drop_params"),
+        *("early_stopping", "enable_search", "fallbacks", "id_slot", "min_length", "models", "n_keep", "num_gpu"),
+        *("num_thread", "priority", "reasoning_format", "reasoning_split", "request_id", "return_progress", "route"),
+        *("samplers", "session_id", "suppress_tokens", "tags", "tfs_z", "thinking_budget", "timeout"),
+        *("timings_per_token", "top_n_sigma", "transforms", "truncate_prompt_tokens", "ttl", "usage"),
     ]
 )
 
@@ -76,7 +85,7 @@ class ContentField(serializers.Field[list[str | None], Any, Any, Any]):
         parts = [{"type": "text", "text": data}] if isinstance(data, str) else data
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             raise ValidationError("This must be a string, or a list of parts of the type text.")
-        texts = [part.get("text") if part.get("type") == "text" else None for part in parts]
+        texts = [part.get("text") if part.get("type") in _TEXT_PARTS else None for part in parts]
         if any(not isinstance(text, str | None) for text in texts):
             raise ValidationError("The text of a part must be a string.")
         return texts
@@ -90,8 +99,11 @@ class MessageSerializer(KnownFieldsOnly):
         [
             *("annotations", "audio", "citations", "function_call", "name", "reasoning", "reasoning_content"),
             *("reasoning_details", "refusal", "thinking", "tool_call_id", "tool_calls"),
+            *("cache_control", "created", "created_at", "done", "extra_content", "id", "metadata", "model", "parsed"),
+            *("partial", "prefix", "provider_specific_fields", "sources", "thinking_blocks", "timestamp"),
         ]
     )
+    ignores_empty = True
     role = NameField(choices=(*_INSTRUCTING_ROLES, "user", "assistant", "tool", "function"))
     content = ContentField(
         required=False, allow_null=True, help_text="The last message is the question; those before complete it."
@@ -108,7 +120,7 @@ class MessageSerializer(KnownFieldsOnly):
 
 
 class StreamOptionsSerializer(KnownFieldsOnly):
-    ignored_fields = frozenset({"include_obfuscation"})
+    ignored_fields = frozenset({"continuous_usage_stats", "include_obfuscation"})
     include_usage = FlagField(required=False, default=False)
 
 
@@ -116,6 +128,7 @@ class CompletionRequestSerializer(KnownFieldsOnly):
     """A request for a completion. Validation adds ``question`` and ``history``."""
 
     ignored_fields = _IGNORED | set(_REFUSED)
+    ignores_empty = True
     model = TextField(
         required=False,
         allow_null=True,

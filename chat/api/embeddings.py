@@ -45,7 +45,10 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
 
 
 class EmbeddingRequestSerializer(KnownFieldsOnly):
-    ignored_fields = frozenset({"user"})
+    ignored_fields = frozenset(
+        {"keep_alive", "metadata", "priority", "timeout", "truncate", "truncate_prompt_tokens", "user"}
+    )
+    ignores_empty = True
     model = TextField(max_length=200, help_text="The embedder, as `GET /v1/models` lists it.")
     input = TextsField()
     encoding_format = NameField(choices=("float", "base64"), required=False, allow_null=True)

@@ -16,14 +16,22 @@ _MOST_NAMES, _LONGEST_NAME = 20, 100
 class KnownFieldsOnly(serializers.Serializer[Any]):
     """Base class of request bodies in which unknown fields are errors. Otherwise, a misspelt field would be ignored.
 
-    Fields in ``ignored_fields`` are accepted.
+    Fields in ``ignored_fields`` are accepted. With ``ignores_empty``, so are unknown fields without a value, which some
+    clients send for all that they could set.
     """
 
     ignored_fields: ClassVar[frozenset[str]] = frozenset()
+    ignores_empty: ClassVar[bool] = False
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
-            unknown = [str(name) for name in data if name not in self.fields and name not in self.ignored_fields]
+            unknown = [
+                str(name)
+                for name, value in data.items()
+                if name not in self.fields
+                and name not in self.ignored_fields
+                and not (self.ignores_empty and value in (None, "", [], {}))
+            ]
             if unknown:
                 # JSON cannot contain half a surrogate pair.
                 names = [name[:_LONGEST_NAME].encode("utf-8", "replace").decode() for name in unknown[:_MOST_NAMES]]

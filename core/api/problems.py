@@ -38,7 +38,10 @@ class BodyTooLarge(APIException):
 
 
 class JSONParser(parsers.JSONParser):
-    """A parser of JSON in UTF-8 that refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE."""
+    """A parser of JSON in UTF-8 that refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE.
+
+    PowerShell and .NET write a byte order mark before the JSON.
+    """
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -48,7 +51,7 @@ class JSONParser(parsers.JSONParser):
         if len(body) > limit:
             raise BodyTooLarge
         try:
-            return super().parse(BytesIO(body), media_type, {"encoding": "utf-8"})
+            return super().parse(BytesIO(body), media_type, {"encoding": "utf-8-sig"})
         except RecursionError:
             raise ParseError("The request body nests too deeply.") from None
 

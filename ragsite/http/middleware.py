@@ -1,4 +1,4 @@
-"""Serve static files on the event loop, and limit the size of request bodies.
+"""Serve static files on the event loop, limit the size of request bodies, and redirect to addresses with a slash.
 
 Without the limit, Django writes any body to a file before a view runs.
 """
@@ -17,12 +17,23 @@ from wsgiref.headers import Headers
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponsePermanentRedirect
+from django.middleware.common import CommonMiddleware
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 from whitenoise.responders import StaticFile  # type: ignore[import-untyped]
 
 Header = tuple[bytes, bytes]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+class _RedirectWithBody(HttpResponsePermanentRedirect):
+    status_code = 308
+
+
+class SlashMiddleware(CommonMiddleware):
+    """Django's middleware, whose redirect to the address with a slash keeps the method and the body of a request."""
+
+    response_redirect_class = _RedirectWithBody
 
 
 class BodyTooLong(Exception):

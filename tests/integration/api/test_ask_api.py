@@ -115,6 +115,18 @@ def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, 
     assert not Answer.objects.exists()
 
 
+def test_an_address_without_its_slash_leads_to_the_same_request(api, handbook):
+    body = json.dumps({"question": QUESTION})
+    response = api.post(URL.rstrip("/"), body, content_type="application/json", follow=True)
+    assert response.redirect_chain == [(URL, 308)]
+    assert response.json()["answer"] == ask(api).json()["answer"]
+
+
+def test_a_byte_order_mark_before_the_body_is_passed_over(api, handbook):
+    body = b"\xef\xbb\xbf" + json.dumps({"question": QUESTION}).encode()
+    assert api.post(URL, body, content_type="application/json").status_code == 200
+
+
 def test_a_conversation_goes_on(visitor, handbook):
     browser = visitor()
     first = ask(browser).json()

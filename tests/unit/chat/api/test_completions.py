@@ -239,7 +239,7 @@ def test_every_question_before_the_last_becomes_a_turn_in_order(said):
         ("logprobs", True),
         ("top_logprobs", 3),
         ("temprature", 0.2),
-        ("x" * 1000, None),
+        ("x" * 1000, 1),
         ("\ud800", 1),
     ],
 )
@@ -247,6 +247,39 @@ def test_what_would_change_the_answer_or_is_unknown_is_refused_in_a_sentence(nam
     [(field, [sentence])] = read([QUESTION], **{name: value}).errors.items()
     assert field[:100] == name[:100].encode("utf-8", "replace").decode()
     assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, ""])
+def test_an_unknown_field_without_a_value_is_not_sent(value):
+    body = read([{**QUESTION, "never_heard_of": value}], never_heard_of=value)
+    assert body.is_valid(), body.errors
+    assert body.list_ignored_fields() == []
+
+
+# Programs send a reply back with the fields in which they or their library keep it.
+KEPT = (
+    "provider_specific_fields",
+    "thinking_blocks",
+    "cache_control",
+    "parsed",
+    "prefix",
+    "id",
+    "timestamp",
+    "sources",
+)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_programs_keep_beside_a_message_is_passed_over(name):
+    reply = {"role": "assistant", "content": "Ten.", name: {"a": 1}}
+    assert read([QUESTION, reply, QUESTION]).is_valid()
+
+
+@pytest.mark.parametrize("kind", ["text", "input_text"])
+def test_parts_of_a_question_may_have_the_newer_name(kind):
+    body = read([{"role": "user", "content": [{"type": kind, "text": "How heavy?"}]}])
+    assert body.is_valid(), body.errors
+    assert body.validated_data["question"] == "How heavy?"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +293,7 @@ def test_what_would_change_the_answer_or_is_unknown_is_refused_in_a_sentence(nam
         ("tool_choice", "auto"),
         ("function_call", "auto"),
         *((name, 1) for name in ("top_k", "min_p", "repetition_penalty", "mirostat", "num_ctx", "keep_alive")),
+        *((name, 1) for name in ("session_id", "usage", "transforms", "thinking_budget", "timeout", "samplers")),
         *((name, {"a": 1}) for name in ("chat_template_kwargs", "options", "thinking", "reasoning")),
         ("response_format", {"type": "text"}),
         ("modalities", ["text"]),
