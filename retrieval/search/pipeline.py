@@ -61,6 +61,7 @@ from retrieval.search.understanding.named_things import (
 )
 from retrieval.search.understanding.syntax import parse_question
 from retrieval.text.language import identify_language
+from retrieval.text.terms import write_plain_hyphens
 from retrieval.types import (
     Candidate,
     MetadataBoost,
@@ -220,7 +221,7 @@ def _choose_settings(profile: ProfileSettings, method: SearchMethod | None, rera
 def _prepare_question(
     asked: str, filters: SearchFilters, tuned: ProfileSettings, history: Sequence[Turn], watch: Stopwatch
 ) -> _Question:
-    text = " ".join(normalize("NFC", asked).replace("\x00", " ").split())
+    text = " ".join(write_plain_hyphens(normalize("NFC", asked)).replace("\x00", " ").split())
     if not text:
         raise InvalidQuery(_("The question is empty."))
     reformulation, reformulator = None, backends.get_reformulator()

@@ -28,6 +28,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])(?=[^\W_]*[a-z0-9][A-Z]|[A-Z]{2,}[a-z])[^\W_]+")
 _PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = re.compile(r"[\W_]")
+# Word processors write these in place of the hyphen of a code. Between numbers, a dash is a range.
+_HYPHENS = re.compile(r"(?<=[^\W_])[‐‑](?=[^\W_])|(?<=[^\W\d_])[‒–](?=[^\W_])|(?<=[^\W_])[‒–](?=[^\W\d_])")
 # Separators between two names. Hyphens and apostrophes are parts of names.
 _BETWEEN_NAMES = re.compile(r"-?[^\w'\-]++-?")
 _HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
@@ -126,10 +128,14 @@ def _expand_words(text: str, choose_words: _ChooseWords) -> str:
 def spell_out_symbols(text: str) -> str:
     """Return ``text`` in NFC with words for symbols, CJK text as overlapping pairs, and versions without ``v``."""
     if not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+        text = write_plain_hyphens(_INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
         text = SYMBOL.sub(_write_symbol_term, text)
         text = _PAIRED.sub(lambda run: f" {' '.join(split_into_character_pairs(run.group()))} ", text)
     return _VERSION.sub("", text)
+
+
+def write_plain_hyphens(text: str) -> str:
+    return text if text.isascii() else _HYPHENS.sub("-", text)
 
 
 def split_into_character_pairs(run: str) -> list[str]:

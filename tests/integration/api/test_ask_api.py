@@ -115,6 +115,14 @@ def test_bad_input_is_refused_with_the_name_of_the_field(api, collection, body, 
     assert not Answer.objects.exists()
 
 
+@pytest.mark.parametrize("hyphen", ["-", "\u2010", "\u2011", "\u2013"])
+def test_a_code_is_found_whichever_hyphen_the_question_has(api, collection, ingest, hyphen):
+    ingest(collection, "pump.md", "# Pumps\n\nThe pump MX-9920-W weighs 3450 grams.")
+    ingest(collection, "canteen.md", "# Canteen\n\nThe canteen opens at noon.")
+    answer = ask(api, f"How much does the MX{hyphen}9920{hyphen}W weigh?").json()["answer"]
+    assert answer.startswith("The pump MX-9920-W weighs 3450 grams.")
+
+
 def test_an_address_without_its_slash_leads_to_the_same_request(api, handbook):
     body = json.dumps({"question": QUESTION})
     response = api.post(URL.rstrip("/"), body, content_type="application/json", follow=True)

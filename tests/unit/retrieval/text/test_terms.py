@@ -33,6 +33,11 @@ from retrieval.text.terms import (
         ("M8x40", "m8x40 m8 40"),
         ("10mm", "10 mm"),
         ("cafe\u0301", "caf\u00e9"),
+        # Word processors write other hyphens. A dash between numbers is a range.
+        ("MX\u20119920\u2011W", "mx9920w mx 9920 w"),
+        ("MX\u20109920\u2010W", "mx9920w mx 9920 w"),
+        ("MX\u20139920\u2013W", "mx9920w mx 9920 w"),
+        ("2.5\u20133", "2.5\u20133"),
     ],
 )
 def test_identifiers_are_spelt_out_whole_and_in_parts(text, expanded):
