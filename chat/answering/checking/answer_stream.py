@@ -24,7 +24,7 @@ from chat.answering.checking.citations import (
 )
 from chat.answering.checking.edits import TextEdit
 from chat.answering.checking.links import find_link_edits, find_link_safe_boundary, find_tags
-from chat.answering.checking.support import extract_assertion, is_refusal_or_courtesy
+from chat.answering.checking.support import extract_assertion, is_refusal_or_courtesy, is_yes_or_no
 from chat.answering.prompts import NO_ANSWER, REMEMBERED_TURNS
 from chat.answering.tool_calls import FUNCTION
 from chat.exceptions import AnswerWithheld
@@ -231,6 +231,9 @@ class AnswerStream:
                 break
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
             found = self._attributor.find_supporting_source_markers(bare, sentence.markers, self._text)
+            if not found and is_yes_or_no(bare):
+                # It asserts too little to be compared with a source.
+                found = [number for number in sentence.markers if number in self._attributor.markers]
             says = bool(found) or not (is_refusal_or_courtesy(bare) or extract_assertion(bare) is None)
             self._says_something = self._says_something or says
             placed: list[int] = []

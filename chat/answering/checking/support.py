@@ -57,6 +57,7 @@ _COURTESY = re.compile(fill_in(r"\s*<courtesy>", "answers"), re.IGNORECASE)
 # _CITED also matches unknown source numbers. _PARTICLE matches a "No," that does not negate the sentence after it.
 _CITED = re.compile(r"\[\d{1,3}\](?=[ \t]*+(?:[.,;:!?)|\[]|\n|\Z))")
 _PARTICLE = re.compile(fill_in(r"\A\s*<particle>\b[,.:;!]", "answers"), re.IGNORECASE)
+_ONLY_PARTICLE = re.compile(fill_in(r"[\s*_]*<particle>[\s*_.!]*", "answers"), re.IGNORECASE)
 _DECLINES = re.compile(fill_in(r"\s*<declines>", "answers"), re.IGNORECASE)
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 # A capitalised word after _ENDING begins a sentence, so it may not be a name. The full stop of a title such as "Dr."
@@ -95,6 +96,10 @@ def extract_assertion(sentence: str) -> Assertion | None:
     if not numbers and (len(words) < FEWEST_WORDS or stripped.endswith(":") or _COURTESY.match(sentence)):
         return None
     return Assertion(text, words, tuple(_find_names(text, words)), numbers) if words else None
+
+
+def is_yes_or_no(sentence: str) -> bool:
+    return _ONLY_PARTICLE.fullmatch(sentence) is not None
 
 
 def is_refusal_or_courtesy(sentence: str) -> bool:

@@ -112,3 +112,18 @@ def test_a_bold_line_above_a_text_is_a_heading(cut):
 def test_each_form_of_a_citation_becomes_markers(written, cut):
     _, output = prompted("The pump weighs 3450 grams.", "Each pump weighs 3450 grams.")
     assert streamed(output, f"The pump weighs 3450 grams {written}.", cut) == "The pump weighs 3450 grams [1][2]."
+
+
+@pytest.mark.parametrize("said", ["Yes [1].", "Ja [1].", "No. [1]", "**Yes** [1]."])
+@pytest.mark.parametrize("cut", [3, 1000])
+def test_a_cited_yes_or_no_is_an_answer(said, cut):
+    _, output = prompted()
+    assert streamed(output, said, cut) == said
+    assert not output.has_no_answer
+
+
+@pytest.mark.parametrize("said", ["I do not know [1].", "The sources do not say this [1].", "[1]", "Is it heavy? [1]"])
+def test_a_cited_refusal_is_no_answer(said):
+    _, output = prompted()
+    streamed(output, said)
+    assert output.has_no_answer
