@@ -45,9 +45,7 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
 
 
 class EmbeddingRequestSerializer(KnownFieldsOnly):
-    ignored_fields = frozenset(
-        {"keep_alive", "metadata", "priority", "timeout", "truncate", "truncate_prompt_tokens", "user"}
-    )
+    ignored_fields = frozenset({"keep_alive", "metadata", "priority", "timeout", "user"})
     ignores_empty = True
     model = TextField(max_length=200, help_text="The embedder, as `GET /v1/models` lists it.")
     input = TextsField()
