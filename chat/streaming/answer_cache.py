@@ -33,7 +33,7 @@ from retrieval.text.word_lists import fill_in
 from retrieval.types import SearchFilters, Turn
 
 # Increase this number when a change of the code changes answers.
-RULES_VERSION = 14
+RULES_VERSION = 15
 _COPIED = (
     *("text", "written", "state", "refused", "alternatives", "choices", "generator", "prompt_version", "search_method"),
     *("completed_question", "joined_question", "confidence", "computed", "table", "statements"),

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 
 # Raise this number when terms are made in another way. Passages are then indexed again.
-ANALYSIS_VERSION = 2
+ANALYSIS_VERSION = 3
 
 # A lexeme's dimension (its index in a sparse vector) is a 28-bit hash.
 DIMENSIONS = 2**28

@@ -103,7 +103,8 @@ def find_references(
             break
         written = _BETWEEN_BRACKETS.sub("-", prose[start:end])
         brackets = [_read_numbers(_NOTE.sub("", bracket)) for bracket in _BRACKET.findall(written)]
-        if not set(brackets[0]) <= set(known) or not _can_be_citation(prose, match, brackets):
+        # A range from high to low has no numbers.
+        if not brackets[0] or not set(brackets[0]) <= set(known) or not _can_be_citation(prose, match, brackets):
             continue
         copied = _find_word_before(prose, match.start()) + prose[start:end]
         if is_in_sources(copied if len(copied) > end - start else prose[start : end + 12]):

@@ -22,6 +22,7 @@ def found(text, known=(1, 2, 3, 6)):
         ("Ten bar [1][2], or nine [3].", ["[1][2]", "[3]"]),
         ("Ten bar [1] [2].", ["[1] [2]"]),
         ("Ten bar [source 1].", ["[source 1]"]),
+        ("Ten bar [3-1].", []),
         ("Ten bar ([1]).", ["([1])"]),
         ("Ten bar (SOURCE [2]).", ["(SOURCE [2])"]),
         ("Ten bar [^2].", ["[^2]"]),
