@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import threading
 from decimal import Decimal
 
 import pytest
@@ -78,11 +79,15 @@ async def test_a_budget_for_the_model_ends_in_quotations(library, model, setting
 async def test_what_a_model_took_counts_when_the_question_is_deleted_meanwhile(library, model, monkeypatch):
     # Otherwise the heartbeat may see it first, and end the writing before the model has reported its usage.
     monkeypatch.setattr(heartbeats, "FLUSH_SECONDS", 60.0)
+    deleted = threading.Event()
+    # The model answers after the deletion. The function returns no reason for a refusal.
+    model.refuses = lambda _request: "" if deleted.wait(30) else "The question was not deleted."
     reader = await User.objects.acreate_user("reader")
     answer = await sync_to_async(asking.create_answer)(QUESTION, user=reader, visitor="")
     async for event in streams.follow_answer_stream(answer.pk):
         if event.name == "searched":
             await sync_to_async(answer.conversation.delete)()
+            deleted.set()
     assert event.name == "failed"
     assert (await QuestionCount.objects.aget(user=reader)).tokens > 0
 
