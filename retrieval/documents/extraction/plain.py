@@ -25,6 +25,11 @@ from retrieval.text.extracted import (
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?[ \t]+([^\W\d_].{1,78})")
 _SMALL = re.compile("[a-z]")
 _ENCODED = re.compile(r"^(?:[A-Za-z0-9+/]{60,}\n){3,}(?:[A-Za-z0-9+/]+={0,2}\n)?|[A-Za-z0-9+/]{300,}={0,2}", re.M)
+# Encoded data that XML breaks into indented lines.
+_CODE_LINE = "[A-Za-z0-9+/]{60,}+"
+_INDENTED_CODE = re.compile(
+    rf"(?<![A-Za-z0-9+/]){_CODE_LINE}(?:\s++{_CODE_LINE}){{2,}}+(?:={{1,2}}|\s++[A-Za-z0-9+/]{{1,80}}={{1,2}})?"
+)
 _CAPITALS = re.compile("[A-Z]{3}")
 
 
@@ -49,7 +54,8 @@ def _read_xml(data: bytes) -> str:
         return ""
     values = _list_values(root)
     lines = [f"{etree.QName(str(name)).localname}: {str(value).strip()}\n" for name, value in values if value]
-    return make_canonical_text("".join(line for line in lines if not line.endswith(": \n")))
+    text = make_canonical_text("".join(line for line in lines if not line.endswith(": \n")))
+    return _INDENTED_CODE.sub(lambda code: "".join(code[0].split()), text)
 
 
 def _list_values(root: etree._Element) -> Iterator[tuple[object, str | None]]:

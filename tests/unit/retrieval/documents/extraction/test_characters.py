@@ -65,6 +65,13 @@ def test_words_beside_inner_elements_of_xml_are_read():
 def test_xml_and_encoded_data_under_an_unknown_name():
     xml = b'<?xml version="1.0"?><list><item id="5"><title>Chair</title></item></list>'
     assert extract(xml, "a.unknown").text == "id: 5\ntitle: Chair\n"
+    code = b"\n  ".join([b"TVqQAAMAAAAEAAAA/8AALgAAAA" * 3] * 5)
+    for xml, text in (
+        (b"<p><a>Words.</a><image>\n  %s\n</image><b>More.</b></p>", "a: Words.\nimage: \nb: More.\n"),
+        (b"<p>Words. <image>\n  %s\n  AAAA==</image> More.</p>", "p: Words.  More.\n"),
+    ):
+        read = extract(b'<?xml version="1.0"?>' + xml % code, "a.unknown")
+        assert (read.text, read.left_out[0].kind) == (text, "encoded")
     encoded = extract(b"Words.\n" + b"TVqQAAMAAAAEAAAA/8AALgAAAA" * 20 + b"\n", "a.unknown")
     assert (encoded.text, encoded.left_out[0].kind) == ("Words.\n\n", "encoded")
 
