@@ -29,7 +29,7 @@ _NO_TOOLS = "This site answers from its documents and calls no tools: leave this
 _TEXT_QUESTION = "The question must be text: pictures, sound and files are not understood."
 
 
-# The last two are those of OpenAI's newer protocol for responses.
+# The last two names are from OpenAI's Responses API.
 _TEXT_PARTS = ("text", "input_text", "output_text")
 
 

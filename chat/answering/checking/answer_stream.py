@@ -232,7 +232,7 @@ class AnswerStream:
             self._text = f"{self._text}{bare} "[:LONGEST_TEXT]
             found = self._attributor.find_supporting_source_markers(bare, sentence.markers, self._text)
             if not found and is_yes_or_no(bare):
-                # It asserts too little to be compared with a source.
+                # A bare yes or no has no words that a source could support.
                 found = tuple(number for number in sentence.markers if number in self._attributor.markers)
             says = bool(found) or not (is_refusal_or_courtesy(bare) or extract_assertion(bare) is None)
             self._says_something = self._says_something or says

@@ -189,7 +189,7 @@ def _describe_rule(rule: str) -> str:
     words = [f"every {unit}" if every == "1" else f"every {every} {unit}s"]
     days = (re.fullmatch(r"([+-]?\d*)(\w\w)", day) for day in parts.get("BYDAY", "").split(","))
     named = [f"{_NTH.get(day[1].lstrip('+'), day[1] + '. ')}{_DAYS.get(day[2], day[2])}" for day in days if day]
-    # BYSETPOS counts the days that the other parts name: the last of Monday to Friday is the last working day.
+    # BYSETPOS chooses one of the days that the other parts name: the last of Monday to Friday is the last working day.
     counted = ", ".join(
         _NTH.get(at.lstrip("+"), f"{at}. ").strip() for at in parts.get("BYSETPOS", "").split(",") if at
     )

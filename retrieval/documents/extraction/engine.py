@@ -60,7 +60,7 @@ _RTF_HIDDEN = re.compile(rf"\\(?:v|deleted|strike)(?![a-z\d]){_RTF_CONTROLS} ?([
 _RTF_COMMENT = re.compile(r"\{(?:\\\*)?\\annotation(?![a-z])")
 _COUNTED_ITEM = re.compile(r"^( *)- (?=\d{1,9}[.)] )", re.M)
 _RTF_PLAINER = (
-    # xberg writes the signs of a fixed space and of a hyphen that never ends a line.
+    # xberg would write `~` for a fixed space and `_` for a fixed hyphen.
     (re.compile(r"(?<!\\)((?:\\\\)*+)\\~"), r"\1{ }"),
     (re.compile(r"(?<!\\)((?:\\\\)*+)\\_"), r"\1\\'2d"),
     (re.compile(r"\\(?:deleted|strike)(?![a-z\d])"), r"\\v"),

@@ -175,7 +175,7 @@ def _rename_headings(root: etree._Element) -> None:
 
 
 def _show_protected_addresses(root: etree._Element) -> None:
-    """Write the mail addresses that Cloudflare hides from programs, and a script shows to readers."""
+    """Decode mail addresses that Cloudflare encodes. In a browser, a script decodes them."""
     for element in root.xpath("//*[@data-cfemail]"):
         try:
             key, *letters = bytes.fromhex(element.get("data-cfemail"))

@@ -44,10 +44,9 @@ def extract_subtitles(data: bytes, filename: str, media_type: str, limits: Extra
         is_next = cue[0].split()[0] == shown_until
         known = next((size for size in (2, 1) if is_next and shown[-size:] == lines[:size]), 0)
         shown, shown_until = lines, cue[0].partition("-->")[2].split()[0]
-        for now, words in lines[known:]:
-            if paragraph and (
-                now != speaker or (paragraph.endswith(_SENTENCE_END) and len(paragraph) > _LONGEST_PARAGRAPH)
-            ):
+        for order, (now, words) in enumerate(lines[known:]):
+            is_full = not order and paragraph.endswith(_SENTENCE_END) and len(paragraph) > _LONGEST_PARAGRAPH
+            if paragraph and (now != speaker or is_full):
                 writer.add_paragraph(f"[{begun}] {f'{speaker}: ' if speaker else ''}{paragraph}")
                 paragraph = ""
             if not paragraph:

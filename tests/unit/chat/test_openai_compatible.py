@@ -340,7 +340,7 @@ async def test_what_the_server_broke_off_is_no_answer(server, sources, raw):
         lambda raw: raw.replace(b"data: ", b"data:"),
         lambda raw: raw.replace(b"\n\n", b"\n\n\n"),
         lambda raw: b"event: message\nid: 1\nretry: 5\n" + raw,
-        # A server writes its missing reason as a word, or content as a part without a type, or nothing in it.
+        # Some servers write a missing reason as a word, or a part of the content without its type or its text.
         lambda raw: raw.replace(b'"finish_reason": null', b'"finish_reason": "null"'),
         lambda raw: raw.replace(b'"finish_reason": null', b'"finish_reason": "None"'),
         lambda raw: raw.replace(

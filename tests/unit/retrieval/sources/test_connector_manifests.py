@@ -1,4 +1,4 @@
-"""Manifests: which texts are accepted as connectors, and which errors the others get."""
+"""Manifests that airbyte-cdk runs are accepted; an error names the cause for other texts."""
 
 import json
 

@@ -219,6 +219,16 @@ def test_subtitles_are_what_is_said_and_when(name, source, text):
     assert extract(source.encode(), name).text == text
 
 
+def test_no_subtitle_is_cut_between_its_lines():
+    long = f"{'The pump hums and hums. ' * 20}\n".encode()
+    source = (
+        b"1\n00:00:01,000 --> 00:00:05,000\n" + long + b"It stops.\n\n2\n00:00:06,000 --> 00:00:08,000\nIt starts.\n"
+    )
+    first, second = extract(source, "a.srt").text.strip().split("\n\n")
+    assert first.endswith("hums. It stops.")
+    assert second == "[0:00:06] It starts."
+
+
 @pytest.mark.parametrize(
     ("name", "source", "left_out"),
     [
